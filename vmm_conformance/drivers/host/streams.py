@@ -1,0 +1,327 @@
+"""Streams and events: in-order queues whose work runs only when something makes it run."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from vmm_conformance.contracts import DriverError, DriverOptions, Status, Work, WorkListener
+from vmm_conformance.drivers.host.objects import Mapping
+from vmm_conformance.drivers.host.work import HostWork, Job, Operation
+
+
+class Point:
+    """One moment of a stream: what an event's record marks and a wait waits for."""
+
+    __slots__ = ("done", "stream")
+
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream
+        self.done = False
+
+
+class Task:
+    """Queued work: all its jobs run as one item, or none does."""
+
+    __slots__ = ("jobs", "work")
+
+    def __init__(self, work: Work, jobs: Sequence[Job]) -> None:
+        self.work = work
+        self.jobs = jobs
+
+
+class Record:
+    """The stream reaches ``point``."""
+
+    __slots__ = ("point",)
+
+    def __init__(self, point: Point) -> None:
+        self.point = point
+
+
+class Wait:
+    """The stream goes no further before ``point`` is reached."""
+
+    __slots__ = ("point",)
+
+    def __init__(self, point: Point) -> None:
+        self.point = point
+
+
+Item: TypeAlias = Task | Record | Wait
+
+
+class Capture:
+    """What a stream has captured so far. ``invalid`` once something unsafe was asked of the stream."""
+
+    __slots__ = ("invalid", "operations")
+
+    def __init__(self) -> None:
+        self.operations: list[Operation] = []
+        self.invalid = False
+
+
+class Stream:
+    """An in-order queue of one device."""
+
+    __slots__ = ("capture", "device", "id", "queue")
+
+    def __init__(self, identity: int, device: int) -> None:
+        self.id = identity
+        self.device = device
+        self.queue: deque[Item] = deque()
+        self.capture: Capture | None = None
+
+
+class Event:
+    """An event: the moment it was last recorded at, None before the first time."""
+
+    __slots__ = ("device", "point")
+
+    def __init__(self, device: int) -> None:
+        self.device = device
+        self.point: Point | None = None
+
+
+class Streams(HostWork):
+    """Queues, events and what runs them.
+
+    A destroyed stream keeps its queue: its work runs when the device is synchronized, when something
+    waits for it, or when the driver closes.
+    """
+
+    def __init__(self, options: DriverOptions) -> None:
+        super().__init__(options)
+        self._streams: dict[int, Stream] = {}
+        self._destroyed: list[Stream] = []
+        self._events: dict[int, Event] = {}
+        self._listener: WorkListener | None = None
+        self._eager = options.schedule == "eager"
+
+    def listen(self, listener: WorkListener | None) -> None:
+        """Call ``listener`` with each queued work when it has run or faulted."""
+        self._listener = listener
+
+    # -- streams
+
+    def stream_create(self, device: int = 0) -> int:
+        with self._lock:
+            self._check_location("stream_create", device)
+            identity = next(self._ids)
+            self._streams[identity] = Stream(identity, device)
+            return identity
+
+    def stream_destroy(self, stream: int) -> None:
+        with self._lock:
+            queue = self._stream("stream_destroy", stream)
+            del self._streams[stream]
+            queue.capture = None
+            if queue.queue:
+                self._destroyed.append(queue)
+
+    def stream_synchronize(self, stream: int) -> None:
+        with self._lock:
+            queue = self._stream("stream_synchronize", stream)
+            self._check_not_capturing("stream_synchronize", queue)
+            self._drain(queue)
+
+    def stream_query(self, stream: int) -> bool:
+        with self._lock:
+            queue = self._stream("stream_query", stream)
+            self._check_not_capturing("stream_query", queue)
+            if queue.queue:
+                self._run_head(queue)
+            return not queue.queue
+
+    def stream_wait_event(self, stream: int, event: int) -> None:
+        with self._lock:
+            queue = self._stream("stream_wait_event", stream)
+            point = self._event("stream_wait_event", event).point
+            self._check_not_capturing("stream_wait_event", queue, invalidates=False)
+            if point is not None:
+                self._enqueue(queue, Wait(point))
+
+    def device_synchronize(self, device: int = 0) -> None:
+        with self._lock:
+            self._check_location("device_synchronize", device)
+            queues = [queue for queue in (*self._streams.values(), *self._destroyed) if queue.device == device]
+            for queue in queues:
+                self._check_not_capturing("device_synchronize", queue)
+            for queue in queues:
+                self._drain(queue)
+            self._destroyed = [queue for queue in self._destroyed if queue.queue]
+
+    def progress(self, stream: int, count: int = 1) -> int:
+        """Run up to ``count`` items of ``stream``, and what they wait for. Returns how many ran."""
+        with self._lock:
+            queue = self._stream("progress", stream)
+            ran = 0
+            while ran < count and queue.queue:
+                self._run_head(queue)
+                ran += 1
+            return ran
+
+    # -- events
+
+    def event_create(self, device: int = 0) -> int:
+        with self._lock:
+            self._check_location("event_create", device)
+            identity = next(self._ids)
+            self._events[identity] = Event(device)
+            return identity
+
+    def event_destroy(self, event: int) -> None:
+        """Forget the event. Waits for it that are queued already still wait for its last record."""
+        with self._lock:
+            self._event("event_destroy", event)
+            del self._events[event]
+
+    def event_record(self, event: int, stream: int) -> None:
+        with self._lock:
+            record = self._event("event_record", event)
+            queue = self._stream("event_record", stream)
+            self._check_not_capturing("event_record", queue, invalidates=False)
+            record.point = Point(queue)
+            self._enqueue(queue, Record(record.point))
+
+    def event_synchronize(self, event: int) -> None:
+        with self._lock:
+            point = self._event("event_synchronize", event).point
+            while point is not None and not point.done:
+                self._run_head(point.stream)
+
+    def event_query(self, event: int) -> bool:
+        with self._lock:
+            point = self._event("event_query", event).point
+            if point is None:
+                return True
+            if not point.done:
+                self._run_head(point.stream)
+            return point.done
+
+    # -- the queue
+
+    def _submit(self, call: str, stream: int | None, operations: Sequence[Operation]) -> Work:
+        """Queue the operations as one item, or capture them; the host does a single one at once."""
+        if stream is None:
+            return self._run_now(operations[0], call)
+        queue = self._stream(call, stream)
+        capture = queue.capture
+        if capture is not None:
+            self._check_capture_valid(call, queue, capture)
+            capture.operations.extend(operations)
+            return Work(next(self._ids))
+        work = Work(next(self._ids))
+        self._enqueue(queue, Task(work, [self._bind(operation, queue.device) for operation in operations]))
+        return work
+
+    def _enqueue(self, queue: Stream, item: Item) -> None:
+        queue.queue.append(item)
+        if self._eager:
+            self._drain(queue)
+
+    def _drain(self, queue: Stream) -> None:
+        while queue.queue:
+            self._run_head(queue)
+
+    def _run_head(self, queue: Stream) -> None:
+        """Run the first item of ``queue``; before that, in other queues, what it waits for.
+
+        A wait names a moment that was recorded before it, so this ends. A stack instead of recursion:
+        chains of waits may be long.
+        """
+        chain = [queue]
+        while chain:
+            current = chain[-1]
+            item = current.queue[0]
+            if isinstance(item, Wait) and not item.point.done:
+                chain.append(item.point.stream)
+                continue
+            current.queue.popleft()
+            self._run_item(item, current.device)
+            while len(chain) > 1 and _may_go_on(chain[-2]):
+                chain.pop()
+            if len(chain) == 1 and current is queue:
+                return
+
+    def _run_item(self, item: Item, device: int) -> None:
+        if isinstance(item, Record):
+            item.point.done = True
+        elif isinstance(item, Task):
+            self._run_task(item, device)
+
+    def _run_task(self, task: Task, device: int) -> None:
+        """Check everything the task touches, then do all of it, or nothing if it faults."""
+        work = task.work
+        work.fault = next(
+            (
+                fault
+                for job in task.jobs
+                for use in job.uses
+                if (fault := use.fault or self._fault_of(use, device)) is not None
+            ),
+            None,
+        )
+        if work.fault is None:
+            results = [self._perform(job) for job in task.jobs]
+            work.data = tuple(data for data in results if data is not None)
+        work.done = True
+        if self._listener is not None:
+            self._listener(work)
+
+    def _before_unmap(self, mappings: list[Mapping]) -> None:
+        self._run_everything()
+
+    def _run_everything(self) -> None:
+        for queue in (*self._streams.values(), *self._destroyed):
+            self._drain(queue)
+        self._destroyed.clear()
+
+    # -- rules
+
+    def _stream(self, call: str, stream: int) -> Stream:
+        queue = self._streams.get(stream)
+        if queue is None:
+            raise DriverError(
+                Status.INVALID_HANDLE,
+                call,
+                f"{stream} is no stream; pass what stream_create returned, before stream_destroy",
+            )
+        return queue
+
+    def _event(self, call: str, event: int) -> Event:
+        found = self._events.get(event)
+        if found is None:
+            raise DriverError(
+                Status.INVALID_HANDLE,
+                call,
+                f"{event} is no event; pass what event_create returned, before event_destroy",
+            )
+        return found
+
+    def _check_not_capturing(self, call: str, queue: Stream, *, invalidates: bool = True) -> None:
+        """A capturing stream cannot be waited for; asking spoils the capture, as on CUDA."""
+        capture = queue.capture
+        if capture is not None:
+            self._check_capture_valid(call, queue, capture)
+            capture.invalid = invalidates
+            raise DriverError(
+                Status.STREAM_CAPTURE_UNSUPPORTED,
+                call,
+                f"stream {queue.id} is capturing; call graph_end first",
+            )
+
+    def _check_capture_valid(self, call: str, queue: Stream, capture: Capture) -> None:
+        if capture.invalid:
+            raise DriverError(
+                Status.STREAM_CAPTURE_INVALIDATED,
+                call,
+                f"the capture of stream {queue.id} was spoiled; call graph_end",
+            )
+
+
+def _may_go_on(queue: Stream) -> bool:
+    """Whether the wait at the head of ``queue`` is over."""
+    item = queue.queue[0]
+    return not isinstance(item, Wait) or item.point.done
