@@ -1,0 +1,148 @@
+"""Runs a program of the contract ``driver`` on a driver, which is itself the subject.
+
+The program's calls are recorded as the subject's, and what the harness does besides (looking at what a
+call may have changed, waiting for work, tearing down) as the harness's own. After each call it looks at
+free memory, and at the rights and the bytes of the mappings around, so that a checker can tell which
+call changed what. Notes: ``granularity`` (device, space, minimum, recommended), ``teardown`` (live).
+
+Where a driver answers with anything but a result or a `DriverError`, the event's status is `CRASHED`.
+The harness waits for work in flight before it takes memory away: what becomes of such work is not
+defined, and on a GPU it takes the process with it. On real devices it leaves out what their documents
+call undefined: stale handles, and queued work that may not touch its range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from vmm_conformance.contracts import (
+    Driver,
+    DriverCapabilities,
+    DriverError,
+    DriverOptions,
+    Granularity,
+    status_name,
+)
+from vmm_conformance.history.events import CRASHED, HARNESS, History
+from vmm_conformance.programs import driver_operations as ops
+from vmm_conformance.programs.program import Program
+from vmm_conformance.running.driver_actions import Actions
+from vmm_conformance.running.outcome import Outcome
+from vmm_conformance.running.recorder import Recorder
+
+OpenDriver = Callable[[DriverOptions], Driver]
+
+_OK: Final[Outcome] = {"status": "ok", "code": "", "message": ""}
+_SKIPPED: Final[Outcome] = {"status": "skipped", "code": "", "message": "nothing to work on"}
+
+
+def run(program: Program, subject: Any, open_driver: OpenDriver) -> History:
+    """What a fresh driver answers to ``program``: ``subject.driver(options)``, or one from ``open_driver``."""
+    options = driver_options(program.configuration)
+    driver: Driver = getattr(subject, "driver", open_driver)(options)
+    history = History({"contract": program.contract, "configuration": program.configuration, "options": options})
+    try:
+        history.header.update(_facts(driver))
+        _Run(program, Recorder(driver, history), options).all()
+    finally:
+        driver.listen(None)
+        driver.close()
+    return history
+
+
+def driver_options(configuration: ops.Configuration) -> DriverOptions:
+    """The driver that a configuration asks for."""
+    return DriverOptions(
+        devices=configuration.devices,
+        capacity=configuration.capacity * configuration.minimum,
+        granularity=Granularity(configuration.minimum, configuration.recommended),
+        capabilities=DriverCapabilities(
+            unmap_spans_mappings=configuration.unmap_spans,
+            set_access_spans_mappings=configuration.access_spans,
+            set_access_part_of_mapping=configuration.access_part,
+            partial_map=configuration.partial_map,
+            map_offset=configuration.map_offset,
+            read_only_enforced=configuration.read_only,
+            unmap_waits=configuration.unmap_waits,
+        ),
+        peers=configuration.peers,
+        schedule="eager" if configuration.eager else "late",
+    )
+
+
+def _facts(driver: Driver) -> dict[str, Any]:
+    """What the driver says of itself, for the header."""
+    count = driver.device_count
+    peers = tuple((a, b) for a in range(count) for b in range(count) if a != b and driver.can_access_peer(a, b))
+    return {
+        "driver": driver.name,
+        "real": driver.real,
+        "capabilities": driver.capabilities,
+        "devices": count,
+        "peers": peers,
+    }
+
+
+class _Run:
+    """One program being run."""
+
+    def __init__(self, program: Program, recorder: Recorder, options: DriverOptions) -> None:
+        self._program = program
+        self._recorder = recorder
+        self._spaces = tuple(sorted(options.spaces)) or (0,)
+        self._devices = recorder.driver.device_count
+
+    def all(self) -> None:
+        """The program, then the teardown, as one more operation."""
+        minimum = self._granularities()
+        if minimum <= 0 or minimum & (minimum - 1):
+            return  # nothing can be asked for in such granules, and the checker has seen enough
+        actions = Actions(self._recorder, minimum, self._spaces)
+        actions.begin()
+        for index, operation in enumerate(self._program.operations):
+            self._recorder.op = index
+            self._one(actions, operation)
+        self._recorder.op = len(self._program.operations)
+        actions.finish()
+        self._granularities()
+
+    def _granularities(self) -> int:
+        """Note the granularity of each device and space. Returns the minimum of device 0, 0 if refused."""
+        for device in range(self._devices):
+            for space in self._spaces:
+                note_granularity(self._recorder, device, space)
+        try:
+            return self._recorder.driver.granularity().minimum
+        except Exception:  # the note has it
+            return 0
+
+    def _one(self, actions: Actions, operation: Any) -> None:
+        recorder = self._recorder
+        recorder.event(HARNESS, "begin", (operation,))
+        if isinstance(operation, ops.Inspect):
+            space = self._spaces[operation.space % len(self._spaces)]
+            note_granularity(recorder, operation.device % self._devices, space)
+            outcome = _OK
+        else:
+            status = actions.perform(operation)
+            outcome = _SKIPPED if status is None else self._outcome(status, actions.error)
+        recorder.event(HARNESS, "end", (outcome,))
+
+    def _outcome(self, status: int, error: Exception | None) -> Outcome:
+        if status == 0:
+            return _OK
+        if status == CRASHED:
+            return {"status": "crashed", "code": type(error).__name__, "message": str(error)}
+        return {"status": "refused", "code": status_name(status), "message": str(error)}
+
+
+def note_granularity(recorder: Recorder, device: int, space: int) -> None:
+    """Note what the driver answers for ``device`` and ``space``."""
+    try:
+        minimum, recommended = recorder.driver.granularity(device, space)
+        recorder.note("granularity", device=device, space=space, minimum=minimum, recommended=recommended)
+    except DriverError as error:
+        recorder.note("granularity", device=device, space=space, status=error.status)
+    except Exception as error:
+        recorder.note("granularity", device=device, space=space, status=CRASHED, error=repr(error))

@@ -1,0 +1,142 @@
+"""Generates programs, runs each once, lets every checker judge it, and makes failing ones small."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from vmm_conformance.checkers.judge import Finding, Judge
+from vmm_conformance.history.events import History
+from vmm_conformance.programs.files import to_data
+from vmm_conformance.programs.program import Program
+from vmm_conformance.programs.shrink import shrink
+from vmm_conformance.running.evidence import address_map, outcomes
+from vmm_conformance.running.plugs import OpenDriver, Plug
+from vmm_conformance.running.results import Failure
+
+BYTES: Final = 400
+"""Bytes that a program is decoded from."""
+REPEATS: Final = 5
+"""Re-runs of a minimal program that decide whether it fails every time."""
+
+
+class Judged(NamedTuple):
+    """One run of a program, judged."""
+
+    history: History
+    judge: Judge
+
+    def broken(self) -> dict[str, Finding]:
+        """The first finding of each broken invariant."""
+        first: dict[str, Finding] = {}
+        for finding in self.judge.findings:
+            first.setdefault(finding.invariant, finding)
+        return first
+
+
+@dataclass(slots=True)
+class Bench:
+    """A subject on its driver, ready to run programs of one contract."""
+
+    plug: Plug
+    subject: Any
+    open_driver: OpenDriver
+
+    def run(self, program: Program) -> Judged:
+        """Run and judge ``program`` once."""
+        history = self.plug.run(program, self.subject, self.open_driver)
+        return Judged(history, self.plug.judge(history))
+
+
+@dataclass(slots=True)
+class Seen:
+    """What many programs came to. ``first`` keeps the first failing program of each invariant."""
+
+    programs: int = 0
+    witnesses: dict[str, int] = field(default_factory=dict)
+    first: dict[str, tuple[Program, int]] = field(default_factory=dict)
+
+    def add(self, program: Program, judged: Judged) -> None:
+        """Count one judged program."""
+        self.programs += 1
+        for id, count in judged.judge.witnesses.items():
+            self.witnesses[id] = self.witnesses.get(id, 0) + count
+        for id in judged.broken():
+            self.first.setdefault(id, (program, self.programs))
+
+
+def generate(count: int, seed: int, consume: Callable[[bytes], None], *, key: str = "", database: bool = False) -> None:
+    """Hand ``count`` byte strings to ``consume``; equal seeds give equal strings.
+
+    With ``database`` Hypothesis' example database of the working directory is tried first, under ``key``.
+    """
+    from hypothesis import HealthCheck, Phase, given, settings, strategies
+    from hypothesis import seed as seeded
+    from hypothesis.database import DirectoryBasedExampleDatabase
+
+    phases = [Phase.generate, Phase.target]
+    store = None
+    if database:
+        phases.insert(0, Phase.reuse)
+        store = DirectoryBasedExampleDatabase(".hypothesis/vmm")
+
+    def body(data: bytes) -> None:
+        consume(data)
+
+    body.__name__ = body.__qualname__ = f"explore_{key}"
+    wrapped = given(strategies.binary(min_size=BYTES, max_size=BYTES))(body)
+    configured = settings(
+        max_examples=count,
+        phases=phases,
+        database=store,
+        deadline=None,
+        derandomize=False,
+        print_blob=False,
+        suppress_health_check=list(HealthCheck),
+    )(wrapped)
+    seeded(seed)(configured)()
+
+
+def failures(bench: Bench, seen: Seen, *, small: bool = True) -> list[Failure]:
+    """For each broken invariant its failing program, made small unless told not to."""
+    return [failure_of(bench, id, program, before, small=small) for id, (program, before) in seen.first.items()]
+
+
+def failure_of(bench: Bench, id: str, program: Program, before: int = 1, *, small: bool = True) -> Failure:
+    """The evidence that ``program`` breaks ``id``; made small first unless told not to."""
+
+    def fails(candidate: Program) -> bool:
+        return id in bench.run(candidate).broken()
+
+    smaller = shrink(program, fails) if small else program
+    shown, judged, repeats = _confirm(bench, id, (smaller, program))
+    broken = judged.broken()
+    finding = broken.get(id) or Finding(id, 0, 0, "not seen again when the program was re-run")
+    return Failure(
+        invariant=id,
+        message=finding.message,
+        expected=finding.expected,
+        actual=finding.actual,
+        op=finding.op,
+        program=to_data(shown),
+        outcomes=outcomes(judged.history),
+        map=address_map(judged.history, finding),
+        consequences=sorted(other for other in broken if other != id),
+        repeats=repeats,
+        programs_before=before,
+    )
+
+
+def _confirm(bench: Bench, id: str, candidates: Iterable[Program]) -> tuple[Program, Judged, str]:
+    """Run candidates until one fails again: that one, a failing run of it, and how often it fails."""
+    last: tuple[Program, Judged, str] | None = None
+    for program in candidates:
+        runs = [bench.run(program) for _ in range(REPEATS)]
+        failing = [judged for judged in runs if id in judged.broken()]
+        label = "deterministic" if len(failing) == REPEATS else f"flaky {len(failing)}/{REPEATS}"
+        last = program, (failing or runs)[0], label
+        if failing:
+            break
+    assert last is not None
+    return last

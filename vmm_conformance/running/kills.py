@@ -1,0 +1,139 @@
+"""Does the suite catch what it must? Runs known-bad subjects until their own invariant is found broken."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from typing import Final
+
+from vmm_conformance.contracts import Mutant
+from vmm_conformance.programs.program import Program
+from vmm_conformance.programs.shrink import shrink
+from vmm_conformance.running.explore import Bench, Judged, generate
+from vmm_conformance.running.plugs import plug
+from vmm_conformance.running.session import BUDGETS
+from vmm_conformance.running.subjects import open_driver
+from vmm_conformance.running.suites import Exploration, Suite, load_suites
+
+CHUNK: Final = 20
+"""Programs that one exploration runs before the next one has its turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """How one mutant fared with one seed.
+
+    ``first`` is the invariant that was named first in the failing history; ``found`` all of them;
+    ``by`` the exploration or scenario; ``programs`` how many were run before; ``operations`` the length
+    of the minimal program. ``explored`` says whether exploration alone killed it, without a scenario.
+    """
+
+    mutant: str
+    contract: str
+    breaks: str
+    seed: int
+    killed: bool
+    explored: bool
+    first: str = ""
+    found: tuple[str, ...] = ()
+    by: str = ""
+    programs: int = 0
+    operations: int = 0
+    seconds: float = 0.0
+
+
+def kill_matrix(
+    mutants: Sequence[Mutant],
+    *,
+    seeds: Sequence[int] = (0,),
+    budget: str = "ci",
+    jobs: int = 1,
+    progress: Callable[[Kill], None] = lambda kill: None,
+) -> list[Kill]:
+    """Every mutant with every seed, over the host driver. ``jobs`` processes share the work."""
+    tasks = [(mutant, seed, budget) for seed in seeds for mutant in mutants]
+    kills = []
+    for kill in _spread(tasks, jobs):
+        progress(kill)
+        kills.append(kill)
+    return kills
+
+
+def _spread(tasks: list[tuple[Mutant, int, str]], jobs: int) -> Iterator[Kill]:
+    if jobs <= 1:
+        yield from (hunt(*task) for task in tasks)
+        return
+    with ProcessPoolExecutor(jobs) as pool:
+        names = [(mutant.id, seed, budget) for mutant, seed, budget in tasks]
+        yield from pool.map(_hunt_by_name, names, chunksize=4)
+
+
+def _hunt_by_name(task: tuple[str, int, str]) -> Kill:
+    from vmm_conformance.related import all_mutants
+
+    name, seed, budget = task
+    return hunt(next(mutant for mutant in all_mutants() if mutant.id == name), seed, budget)
+
+
+def hunt(mutant: Mutant, seed: int, budget: str = "ci", *, minimal: bool = True) -> Kill:
+    """Explore until the mutant's own invariant is found broken, then try the directed scenarios.
+
+    Explorations take turns in chunks of `CHUNK` programs, within the contract's ``budget`` in all.
+    """
+    suite = next(suite for suite in load_suites() if suite.contract == mutant.contract)
+    bench = Bench(plug(mutant.contract), mutant.subject, open_driver("host"))
+    start = time.monotonic()
+    for explored, runs in ((True, _explorations(suite, seed, BUDGETS[budget], bench)), (False, _directed(suite))):
+        hit = _first_hit(mutant, bench, runs)
+        if hit is not None:
+            by, count, program, judged = hit
+            small = shrink(program, lambda p: mutant.breaks[0] in bench.run(p).broken()) if minimal else program
+            broken = judged.broken()
+            return Kill(
+                mutant.id, mutant.contract, mutant.breaks[0], seed, True, explored, next(iter(broken)),
+                tuple(broken), by, count, len(small.operations), time.monotonic() - start,
+            )  # fmt: skip
+    return Kill(mutant.id, mutant.contract, mutant.breaks[0], seed, False, False, seconds=time.monotonic() - start)
+
+
+Run = tuple[str, Program]
+
+
+def _first_hit(mutant: Mutant, bench: Bench, runs: Iterable[Run]) -> tuple[str, int, Program, Judged] | None:
+    for count, (by, program) in enumerate(runs, 1):
+        judged = bench.run(program)
+        if mutant.breaks[0] in judged.broken():
+            return by, count, program, judged
+    return None
+
+
+def _directed(suite: Suite) -> Iterator[Run]:
+    return ((f"scenario/{scenario.id}", scenario.program) for scenario in suite.scenarios)
+
+
+def _explorations(suite: Suite, seed: int, budget: int, bench: Bench) -> Iterator[Run]:
+    """Programs of all explorations in turn, the larger shares more often."""
+    done = 0
+    turn = 0
+    while done < budget:
+        for exploration in _by_share(suite.explorations, turn):
+            for data in _chunk(suite.contract, exploration, seed, turn):
+                yield f"explore/{exploration.id}", bench.plug.decode(data, exploration.pins)
+                done += 1
+        turn += 1
+
+
+def _by_share(explorations: Sequence[Exploration], turn: int) -> list[Exploration]:
+    return [e for e in explorations if turn % max(1, 6 // e.share) == 0]
+
+
+def _chunk(contract: str, exploration: Exploration, seed: int, turn: int) -> list[bytes]:
+    out: list[bytes] = []
+    generate(CHUNK, zlib.crc32(f"{seed}/{contract}/{exploration.id}/{turn}".encode()), out.append, key="hunt")
+    return out
+
+
+__all__ = ["Kill", "hunt", "kill_matrix"]

@@ -1,0 +1,29 @@
+"""What an operation came to, as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from vmm_conformance.contracts import DriverError, ExecuteFailed, SubjectError, status_name
+
+Outcome = dict[str, Any]
+
+
+def attempt(action: Callable[[], object]) -> Outcome:
+    """Run ``action`` and say how it ended.
+
+    ``ok``; ``refused`` (a `SubjectError` or `DriverError`, with its code and text); ``raised`` (the
+    execute callback's own failure, let through); ``crashed`` (anything else).
+    """
+    try:
+        action()
+    except SubjectError as error:
+        return {"status": "refused", "code": error.code.value, "message": error.message}
+    except DriverError as error:
+        return {"status": "refused", "code": status_name(error.status), "message": str(error)}
+    except ExecuteFailed as error:
+        return {"status": "raised", "code": "", "message": str(error)}
+    except Exception as error:  # whatever a subject does is a verdict, never a traceback of ours
+        return {"status": "crashed", "code": type(error).__name__, "message": str(error)}
+    return {"status": "ok", "code": "", "message": ""}

@@ -1,0 +1,38 @@
+"""The table of contracts: how programs of each are drawn, run and judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from typing import Any, Final, NamedTuple
+
+from vmm_conformance.checkers.judge import Judge
+from vmm_conformance.contracts import Driver, DriverOptions
+from vmm_conformance.history.events import History
+from vmm_conformance.programs.program import Program
+
+OpenDriver = Callable[[DriverOptions], Driver]
+
+
+class Plug(NamedTuple):
+    """One contract: ``decode(data, pins)``, ``run(program, subject, open_driver)``, ``judge(history)``."""
+
+    decode: Callable[..., Program]
+    run: Callable[[Program, Any, OpenDriver], History]
+    judge: Callable[[History], Judge]
+
+
+_MODULES: Final = {
+    "driver": ("programs.driver", "running.driver", "checkers.driver"),
+    "allocator": ("programs.allocator", "running.allocator", "checkers.allocator"),
+    "skip-remap": ("programs.skip_remap_decode", "running.skip_remap", "checkers.skip_remap"),
+    "flags": ("programs.flags", "running.flags", "checkers.flags"),
+}
+
+
+@cache
+def plug(contract: str) -> Plug:
+    """The plug of ``contract``. Raises ``KeyError`` if there is no such contract."""
+    decode, run, judge = (import_module(f"vmm_conformance.{name}") for name in _MODULES[contract])
+    return Plug(decode.decode, run.run, judge.judge)

@@ -1,0 +1,63 @@
+"""What one item of a suite came to: plain data that travels between processes."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(slots=True)
+class Failure:
+    """One broken invariant with the minimal program that breaks it.
+
+    ``program`` is the program's JSON form; ``outcomes`` what each operation returned, beside what was
+    expected of the one at ``op``; ``map`` the address ranges at that moment (rows for the picture);
+    ``consequences`` other invariants found broken in the same history; ``repeats`` how many of how many
+    re-runs showed it again (``deterministic`` or ``flaky 3/10``).
+    """
+
+    invariant: str
+    message: str
+    expected: str
+    actual: str
+    op: int
+    program: dict[str, Any]
+    outcomes: list[str]
+    map: list[dict[str, Any]] = field(default_factory=list)
+    consequences: list[str] = field(default_factory=list)
+    repeats: str = "deterministic"
+    programs_before: int = 0
+
+
+@dataclass(slots=True)
+class ItemResult:
+    """One exploration or scenario, run on one subject over one driver.
+
+    ``planned`` and ``executed`` count programs. ``state`` is ``done``, ``stopped`` (interrupted),
+    ``crash`` or ``timeout``. ``unknown`` maps an invariant to what broke its checker; ``untested`` maps
+    an invariant to why this item could not exercise it.
+    """
+
+    item: str
+    kind: str
+    contract: str
+    subject: str
+    driver: str
+    planned: int
+    executed: int = 0
+    state: str = "done"
+    witnesses: dict[str, int] = field(default_factory=dict)
+    failures: list[Failure] = field(default_factory=list)
+    unknown: dict[str, str] = field(default_factory=dict)
+    untested: dict[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, for a worker to hand to its controller."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> ItemResult:
+        """The inverse of `to_json`."""
+        failures = [Failure(**failure) for failure in data["failures"]]
+        return cls(**{**data, "failures": failures})

@@ -1,0 +1,160 @@
+"""Plans what is to be run for a subject, and runs one item of the plan."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from vmm_conformance.contracts import contracts_of
+from vmm_conformance.programs.program import Program
+from vmm_conformance.programs.scenario import Scenario
+from vmm_conformance.running.explore import Bench, Seen, failures, generate
+from vmm_conformance.running.plugs import plug
+from vmm_conformance.running.results import ItemResult
+from vmm_conformance.running.subjects import DRIVERS, open_driver, resolve_subject
+from vmm_conformance.running.suites import Exploration, Suite, load_suites
+
+__all__ = ["BUDGETS", "DRIVERS", "Item", "Options", "bench_for", "plan", "run_item"]
+
+BUDGETS: Final[Mapping[str, int]] = {"smoke": 50, "dev": 500, "ci": 2_000, "nightly": 100_000}
+"""Programs per contract."""
+
+Progress = Callable[[int, int, int], None]
+"""``progress(done, planned, broken)``: programs done and planned, invariants found broken so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a run is asked for, see the plugin's options of the same names."""
+
+    budget: str = "ci"
+    seed: int = 0
+    driver: str = "host"
+    prefix: str = ""
+    database: bool = False
+    hardened: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One exploration or scenario for one subject: what a pytest item runs.
+
+    ``id`` looks like ``skip-remap/explore/shadows[reference]``; ``planned`` counts programs.
+    """
+
+    id: str
+    kind: str
+    contract: str
+    subject_spec: str
+    driver: str
+    planned: int
+    part: Exploration | Scenario
+
+
+def plan(subjects: Mapping[str, object], options: Options) -> tuple[Item, ...]:
+    """Every item for ``subjects`` (spec to object), in a fixed order.
+
+    With ``options.prefix`` only contracts that have a matching invariant are left.
+    """
+    return tuple(
+        item
+        for spec, subject in subjects.items()
+        for suite in load_suites()
+        if suite.contract in contracts_of(subject) and _wanted(suite, options.prefix)
+        for item in _items(suite, spec, options)
+    )
+
+
+def _wanted(suite: Suite, prefix: str) -> bool:
+    from vmm_conformance.catalogue import catalogue
+
+    return not prefix or any(entry.contract == suite.contract for entry in catalogue().matching(prefix))
+
+
+def _items(suite: Suite, spec: str, options: Options) -> list[Item]:
+    total = sum(exploration.share for exploration in suite.explorations)
+    budget = BUDGETS[options.budget]
+    items = [
+        Item(
+            f"{suite.contract}/explore/{exploration.id}[{spec}]",
+            "exploration", suite.contract, spec, options.driver,
+            max(1, budget * exploration.share // total), exploration,
+        )
+        for exploration in suite.explorations
+    ]  # fmt: skip
+    items += [
+        Item(
+            f"{suite.contract}/scenario/{scenario.id}[{spec}]",
+            "scenario", suite.contract, spec, options.driver, 1, scenario,
+        )
+        for scenario in suite.scenarios
+    ]  # fmt: skip
+    return items
+
+
+def bench_for(contract: str, subject: object, driver: str = "host") -> Bench:
+    """A subject ready to run programs of ``contract``."""
+    return Bench(plug(contract), subject, open_driver(driver))
+
+
+def item_seed(item: Item, seed: int) -> int:
+    """A seed of the item's own, the same wherever and in whatever order it runs."""
+    return zlib.crc32(f"{seed}/{item.contract}/{item.part.id}".encode())
+
+
+def run_item(item: Item, options: Options, *, progress: Progress | None = None) -> ItemResult:
+    """Run one item. A subject's misbehaviour is in the result; an interrupt leaves it ``stopped``."""
+    start = time.monotonic()
+    result = ItemResult(item.id, item.kind, item.contract, item.subject_spec, item.driver, item.planned)
+    bench = bench_for(item.contract, resolve_known(item.subject_spec), item.driver)
+    seen = Seen()
+    try:
+        if isinstance(item.part, Exploration):
+            _explore(item, item.part, options, bench, seen, progress)
+        else:
+            _one(item.part.program, bench, seen)
+        result.failures = failures(bench, seen)
+    except KeyboardInterrupt:
+        result.state = "stopped"
+    except Exception as error:  # a checker or the harness broke: a verdict of its own, never a lost run
+        result.unknown = {"*": f"{type(error).__name__}: {error}"}
+    if result.state == "stopped" and seen.first:
+        result.failures = failures(bench, seen, small=False)
+    result.executed = seen.programs
+    result.witnesses = dict(sorted(seen.witnesses.items()))
+    result.seconds = time.monotonic() - start
+    return result
+
+
+_known: dict[str, object] = {}
+
+
+def resolve_known(spec: str) -> object:
+    """The subject of a spec, made once per process."""
+    if spec not in _known:
+        _known[spec] = resolve_subject(spec)
+    return _known[spec]
+
+
+def know(spec: str, subject: object) -> None:
+    """Let ``spec`` stand for ``subject`` in this process."""
+    _known[spec] = subject
+
+
+def _one(program: Program, bench: Bench, seen: Seen) -> None:
+    seen.add(program, bench.run(program))
+
+
+def _explore(
+    item: Item, exploration: Exploration, options: Options, bench: Bench, seen: Seen, progress: Progress | None
+) -> None:
+    def consume(data: bytes) -> None:
+        _one(bench.plug.decode(data, exploration.pins), bench, seen)
+        if progress is not None:
+            progress(seen.programs, item.planned, len(seen.first))
+
+    key = f"{item.contract}_{exploration.id}".replace("-", "_")
+    generate(item.planned, item_seed(item, options.seed), consume, key=key, database=options.database)

@@ -1,0 +1,83 @@
+"""Finds subjects by name, and drivers too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module, metadata
+from typing import Any, Final
+
+from vmm_conformance.contracts import CONTRACTS, Driver, DriverOptions, contracts_of
+
+GROUP: Final = "vmm_conformance.subjects"
+DRIVERS: Final = ("host",)
+"""Drivers that subjects can allocate from."""
+
+
+class SubjectNotFound(ValueError):
+    """No such subject; the message is one line that says what is accepted."""
+
+
+def installed_subjects() -> tuple[str, ...]:
+    """Names of the subjects that installed packages offer."""
+    return tuple(sorted({entry.name for entry in metadata.entry_points(group=GROUP)}))
+
+
+def resolve_subject(spec: str) -> object:
+    """The subject that ``spec`` names: an installed name or ``module:attribute``, then ``,key=value`` pairs.
+
+    A class, or anything that takes parameters, is called with them. Raises `SubjectNotFound`.
+    """
+    name, *pairs = spec.split(",")
+    parameters = dict(_pair(pair, spec) for pair in pairs)
+    found = _attribute(name) if ":" in name else _installed(name)
+    if isinstance(found, type) or parameters:
+        found = _call(found, parameters, spec)
+    if not contracts_of(found):
+        factories = ", ".join(CONTRACTS.values())
+        raise SubjectNotFound(f"subject {spec!r} offers no contract; give it one of these factories: {factories}")
+    return found
+
+
+def open_driver(name: str) -> Callable[[DriverOptions], Driver]:
+    """The factory of a driver by name. Raises ``ValueError`` that lists the known ones."""
+    if name not in DRIVERS:
+        raise ValueError(f"unknown driver {name!r}; accepted: {', '.join(DRIVERS)}")
+    from vmm_conformance.drivers.host import HostDriver
+
+    return HostDriver
+
+
+def _pair(text: str, spec: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not key.isidentifier():
+        raise SubjectNotFound(f"subject {spec!r}: expected key=value behind the comma, got {text!r}")
+    return key, value
+
+
+def _installed(name: str) -> Any:
+    for entry_point in metadata.entry_points(group=GROUP):
+        if entry_point.name == name:
+            return entry_point.load()
+    raise SubjectNotFound(
+        f"unknown subject {name!r}; installed: {', '.join(installed_subjects())}; or give module:attribute"
+    )
+
+
+def _attribute(name: str) -> Any:
+    module, _, attribute = name.partition(":")
+    try:
+        found: Any = import_module(module)
+        for part in attribute.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise SubjectNotFound(f"subject {name!r} cannot be had: {error}") from None
+    return found
+
+
+def _call(factory: Any, parameters: dict[str, str], spec: str) -> Any:
+    if not callable(factory):
+        raise SubjectNotFound(f"subject {spec!r} takes no parameters, since it is no class or function")
+    try:
+        return factory(**parameters)
+    except TypeError as error:
+        raise SubjectNotFound(f"subject {spec!r}: {error}") from None

@@ -1,0 +1,215 @@
+"""Two host threads, one at a time, switching only where a lock is taken or given back.
+
+While a subject is built and run, `visible_locks` replaces ``threading.Lock``, ``RLock`` and
+``Condition``, so that a blocked acquire is an event and not a guess by time. A `Duel` then runs a
+second thread from inside the first: the second runs until it blocks or ends; when the first gives
+back the lock the second waits for, the second goes on at that very moment, before the first does
+anything else. A lock that is released too early is thus found every time.
+"""
+
+from __future__ import annotations
+
+import _thread
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any
+
+_RealCondition = threading.Condition
+_RealLock = threading.Lock
+
+
+class Abandoned(BaseException):
+    """Ends a second thread whose lock is never given back."""
+
+
+class Duel:
+    """The first thread and its challenger. ``acquired`` counts visible acquires by any thread."""
+
+    def __init__(self, on_blocked: Callable[[], object] = lambda: None) -> None:
+        self.acquired = 0
+        self._on_blocked = on_blocked
+        self._turn = _RealCondition(_RealLock())
+        self._challenger: int | None = None
+        self._ended = True
+        self._running: int | None = None
+        self._waits_for: object | None = None
+        self._abandoned = False
+
+    @property
+    def blocked(self) -> bool:
+        """Whether the challenger waits for a lock."""
+        return self._waits_for is not None
+
+    def challenge(self, body: Callable[[], None]) -> None:
+        """Run ``body`` on a second thread until it ends or blocks on a visible lock."""
+
+        def run() -> None:
+            self._challenger = threading.get_ident()
+            try:
+                body()
+            except Abandoned:
+                pass
+            finally:
+                self._yield_to_first(None, ended=True)
+
+        self._abandoned = self._ended = False
+        # Not threading.Thread: it is built of the very locks that are replaced while a program runs.
+        self._hand_over(lambda: _thread.start_new_thread(run, ()))
+
+    def settle(self) -> bool:
+        """The first thread is done. Returns whether the challenger ended by itself."""
+        ended = self._ended
+        if not ended:
+            self._abandoned = True
+            self._hand_over(lambda: None)
+        self._challenger = None
+        return ended
+
+    def released(self, lock: object) -> None:
+        """A lock was given back; if the challenger waits for it, it goes on now."""
+        if self._waits_for is lock and not self._is_challenger():
+            self._hand_over(lambda: None)
+
+    def block(self, lock: object) -> None:
+        """The calling thread cannot have ``lock``: let the first go on until it is given back.
+
+        Raises `Abandoned` if that never happens, and ``RuntimeError`` in the first thread, which would
+        wait for itself for ever.
+        """
+        if not self._is_challenger():
+            raise RuntimeError("deadlock: the only running thread waits for a lock that nobody will give back")
+        self._on_blocked()
+        self._yield_to_first(lock)
+        if self._abandoned:
+            raise Abandoned
+
+    def _is_challenger(self) -> bool:
+        return self._challenger == threading.get_ident()
+
+    def _hand_over(self, start: Callable[[], object]) -> None:
+        """First thread: let the challenger run until it yields."""
+        with self._turn:
+            self._waits_for = None
+            self._running = 1
+            self._turn.notify_all()
+            start()
+            while self._running == 1:
+                self._turn.wait()
+
+    def _yield_to_first(self, lock: object | None, *, ended: bool = False) -> None:
+        with self._turn:
+            self._waits_for = lock
+            self._ended = ended
+            self._running = 0
+            self._turn.notify_all()
+            while not ended and self._running == 0:
+                self._turn.wait()
+
+
+class VisibleLock:
+    """A lock (re-entrant on demand) whose waits a `Duel` sees."""
+
+    def __init__(self, duel: Duel, *, reentrant: bool = False) -> None:
+        self._duel = duel
+        self._reentrant = reentrant
+        self._owner: int | None = None
+        self._depth = 0
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+        """As ``threading.Lock.acquire``; a timeout is taken as never expiring."""
+        me = threading.get_ident()
+        while self._depth and not (self._reentrant and self._owner == me):
+            if not blocking:
+                return False
+            self._duel.block(self)
+        self._owner = me
+        self._depth += 1
+        self._duel.acquired += 1
+        return True
+
+    def release(self) -> None:
+        """As ``threading.Lock.release``."""
+        if not self._depth:
+            raise RuntimeError("release unlocked lock")
+        self._depth -= 1
+        if not self._depth:
+            self._owner = None
+            self._duel.released(self)
+
+    def locked(self) -> bool:
+        """Whether somebody holds it."""
+        return self._depth > 0
+
+    def __enter__(self) -> bool:
+        return self.acquire()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+class VisibleCondition(VisibleLock):
+    """A condition whose waits a `Duel` sees; as usual it is its own (re-entrant) lock."""
+
+    def __init__(self, duel: Duel, lock: Any = None) -> None:
+        super().__init__(duel, reentrant=True)
+        self._inner = lock
+        self._tickets: list[object] = []
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+        """Acquire the lock the condition was made with, or its own."""
+        return bool(self._inner.acquire(blocking)) if self._inner is not None else super().acquire(blocking)
+
+    def release(self) -> None:
+        """Release the lock the condition was made with, or its own."""
+        if self._inner is not None:
+            self._inner.release()
+        else:
+            super().release()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """As ``threading.Condition.wait``; a timeout is taken as never expiring."""
+        ticket = object()
+        self._tickets.append(ticket)
+        self.release()
+        while ticket in self._tickets:
+            self._duel.block(ticket)
+        self.acquire()
+        return True
+
+    def wait_for(self, predicate: Callable[[], Any], timeout: float | None = None) -> Any:
+        """As ``threading.Condition.wait_for``."""
+        while not (result := predicate()):
+            self.wait()
+        return result
+
+    def notify(self, n: int = 1) -> None:
+        """As ``threading.Condition.notify``."""
+        woken, self._tickets = self._tickets[:n], self._tickets[n:]
+        for ticket in woken:
+            self._duel.released(ticket)
+
+    def notify_all(self) -> None:
+        """As ``threading.Condition.notify_all``."""
+        self.notify(len(self._tickets))
+
+
+@contextmanager
+def visible_locks(duel: Duel) -> Iterator[None]:
+    """Replace the lock factories of ``threading`` while the block runs."""
+    saved = threading.Lock, threading.RLock, threading.Condition
+    visible: dict[str, Any] = {
+        "Lock": lambda: VisibleLock(duel),
+        "RLock": lambda: VisibleLock(duel, reentrant=True),
+        "Condition": lambda lock=None: VisibleCondition(duel, lock),
+    }
+    for name, factory in visible.items():
+        setattr(threading, name, factory)
+    try:
+        yield
+    finally:
+        for name, factory in zip(visible, saved, strict=True):
+            setattr(threading, name, factory)
