@@ -1,0 +1,23 @@
+"""Judges histories of the contract ``allocator``; the invariants are in catalogue/allocator.toml."""
+
+from __future__ import annotations
+
+from vmm_conformance.checkers.allocator_calls import Ledger, Watch
+from vmm_conformance.checkers.allocator_contents import Contents
+from vmm_conformance.checkers.allocator_failures import Refusals
+from vmm_conformance.checkers.allocator_layout import Layout
+from vmm_conformance.checkers.allocator_leaks import Leaks
+from vmm_conformance.checkers.allocator_ordering import Lifetimes
+from vmm_conformance.checkers.judge import Judge
+from vmm_conformance.history.events import History
+from vmm_conformance.history.replay import Replay
+
+
+def judge(history: History) -> Judge:
+    """Witnesses and findings of every ALLOCATOR invariant in one history."""
+    verdicts = Judge()
+    replay = Replay(history)
+    ledger = Ledger(history.header)
+    families = (Layout, Lifetimes, Contents, Refusals, Leaks)
+    replay.walk(Watch(replay, ledger, [family(replay, ledger, verdicts) for family in families]))
+    return verdicts

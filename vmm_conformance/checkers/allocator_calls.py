@@ -1,0 +1,251 @@
+"""What a history of the contract ``allocator`` tells: calls on the subject, and the blocks that are live.
+
+`Watch` walks the history once, keeps the ledger, and tells each family of checks what happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from vmm_conformance.checkers.judge import Judge
+from vmm_conformance.contracts import Range
+from vmm_conformance.history.events import SUBJECT, Event
+from vmm_conformance.history.replay import Replay
+from vmm_conformance.history.state import Mapping, Memory, Part, Reservation
+
+Taken = Reservation | Memory | Mapping
+"""What a driver call gives and another takes back."""
+
+GIVING_BACK: Final = frozenset({"address_free", "release", "unmap", "free", "event_destroy", "stream_destroy"})
+"""The driver calls that give something back."""
+
+
+def describe(taken: Taken) -> str:
+    """One thing taken from the driver, for a message."""
+    if isinstance(taken, Reservation):
+        return f"the reservation {taken.address:#x}+{taken.size}"
+    if isinstance(taken, Mapping):
+        return f"the mapping {taken.address:#x}+{taken.size}"
+    if taken.handle:
+        return f"handle {taken.handle} of {taken.size} bytes"
+    return f"the allocation {taken.address:#x}+{taken.size}"
+
+
+class Block:
+    """A block as its allocator described it. ``parts`` is what stood behind it when last looked at.
+
+    ``usable`` until its memory was found wrong. ``contents`` maps offsets to the token there and whether a
+    growth has carried it; ``spoiled`` once a fault has left the contents unknown.
+    """
+
+    __slots__ = (
+        "address", "committed", "contents", "device", "id", "parts", "size", "space", "spoiled", "usable",
+    )  # fmt: skip
+
+    def __init__(self, identity: int, device: int, space: int) -> None:
+        self.id = identity
+        self.device = device
+        self.space = space
+        self.address = self.size = self.committed = 0
+        self.parts: list[Part] = []
+        self.contents: dict[int, tuple[bytes, bool]] = {}
+        self.usable = True
+        self.spoiled = False
+
+    @property
+    def range(self) -> Range:
+        """The committed bytes."""
+        return Range(self.address, self.committed)
+
+    def behind(self) -> set[Mapping | Memory]:
+        """The mappings and plain allocations that the block lies in."""
+        return {part.mapping or part.memory for part in self.parts}
+
+    def __str__(self) -> str:
+        return f"block {self.id} ({self.size} bytes at {self.address:#x}, {self.committed} committed)"
+
+
+class Call:
+    """One call on the subject, from its ``call`` note to its ``return`` note.
+
+    ``block`` is the block it is about or has made; ``old`` what stood behind that block before.
+    ``failures`` are the driver calls that were refused in it, ``made`` what it took from the driver,
+    ``struck`` whether a failure was injected into it.
+    """
+
+    __slots__ = (
+        "arguments", "block", "code", "device", "event", "failures", "made", "message", "name", "old", "status",
+        "struck",
+    )  # fmt: skip
+
+    def __init__(self, event: Event, details: dict[str, Any]) -> None:
+        self.event = event
+        self.name: str = details["name"]
+        self.device: int = details["device"]
+        self.arguments = details
+        self.block: Block | None = None
+        self.old: set[Mapping | Memory] = set()
+        self.status = self.code = self.message = ""
+        self.failures: list[Event] = []
+        self.made: list[Taken] = []
+        self.struck = False
+
+    @property
+    def good(self) -> bool:
+        """Whether the subject did what it was asked to."""
+        return self.status == "ok"
+
+    def __str__(self) -> str:
+        shown = {name: self.arguments[name] for name in ("size", "space", "stream") if name in self.arguments}
+        about = f"block {self.block.id}, " if self.block and self.name != "allocate" else ""
+        return f"{self.name}({about}{', '.join(f'{name}={value}' for name, value in shown.items())})"
+
+
+class Ledger:
+    """The live blocks by number, the devices with an open allocator, and the call that is going on.
+
+    ``excused`` holds what a freeing call that was made to fail was to give back: it may stay behind.
+    """
+
+    def __init__(self, header: dict[str, Any]) -> None:
+        self.live: dict[int, Block] = {}
+        self.open: set[int] = set()
+        self.call: Call | None = None
+        self.traced: bool = header.get("traced", True)
+        self.alignment: dict[int, int] = header["alignment"]
+        self.granularity: dict[int, int] = header["granularity"]
+        self.capacity: dict[int, int] = header["capacity"]
+        self.excused: set[Taken] = set()
+        self.excused_events: set[int] = set()
+
+    def at(self, address: int) -> Block | None:
+        """The live block with ``address`` in its committed bytes, or within its size."""
+        for block in self.live.values():
+            if block.address <= address < block.address + max(block.committed, block.size):
+                return block
+        return None
+
+    def on(self, device: int) -> list[Block]:
+        """The live blocks of a device."""
+        return [block for block in self.live.values() if block.device == device]
+
+
+class Family:
+    """One family of checks. It is told of events that concern an allocator, and judges what it likes."""
+
+    def __init__(self, replay: Replay, ledger: Ledger, judge: Judge) -> None:
+        self.replay = replay
+        self.state = replay.state
+        self.order = replay.order
+        self.ledger = ledger
+        self.judge = judge
+
+    def called(self, call: Call) -> None:
+        """The subject was called."""
+
+    def driver_call(self, event: Event, call: Call | None) -> None:
+        """The subject made a driver call, in ``call``."""
+
+    def work(self, event: Event, block: Block | None) -> None:
+        """The caller submitted work on ``block``."""
+
+    def ran(self, event: Event) -> None:
+        """Queued work ran, or faulted."""
+
+    def returned(self, call: Call, event: Event) -> None:
+        """The call has returned; the ledger shows what came of it."""
+
+
+def _overridden(families: Sequence[Family], name: str) -> list[Callable[..., None]]:
+    """The families' own methods of that name: most do not care for most events."""
+    return [getattr(family, name) for family in families if name in type(family).__dict__]
+
+
+class Watch:
+    """The visitor: keeps the ledger and tells the families."""
+
+    def __init__(self, replay: Replay, ledger: Ledger, families: Sequence[Family]) -> None:
+        self.state = replay.state
+        self.ledger = ledger
+        self.called = _overridden(families, "called")
+        self.driver_called = _overridden(families, "driver_call")
+        self.worked = _overridden(families, "work")
+        self.ran = _overridden(families, "ran")
+        self.returned = _overridden(families, "returned")
+
+    def before(self, event: Event) -> None:
+        """Nothing is judged by the state before an event."""
+
+    def after(self, event: Event) -> None:
+        """Tell the families what the event is to an allocator."""
+        if event.kind == "note":
+            self._note(event, *event.args)
+        elif event.who == SUBJECT:
+            self._driver_call(event)
+        elif event.kind == "launch":
+            self._work(event)
+        elif event.kind == "ran":
+            for tell in self.ran:
+                tell(event)
+
+    def finish(self) -> None:
+        """All has been said at the last return."""
+
+    def _note(self, event: Event, what: str, details: dict[str, Any]) -> None:
+        if what == "call":
+            self.ledger.call = call = Call(event, details)
+            call.block = self.ledger.live.get(details.get("block", 0))
+            if call.block:
+                call.old = call.block.behind()
+            for tell in self.called:
+                tell(call)
+        elif what == "return" and self.ledger.call:
+            self._returned(self.ledger.call, event, details)
+
+    def _returned(self, call: Call, event: Event, details: dict[str, Any]) -> None:
+        call.status, call.code, call.message = details["status"], details["code"], details["message"]
+        if call.name == "close":
+            self._close(call)
+        elif call.good:
+            self._settle(call, details)
+        for tell in self.returned:
+            tell(call, event)
+        self.ledger.call = None
+
+    def _close(self, call: Call) -> None:
+        """A close that fails may have given back any part: no block outlives it, but it can be repeated."""
+        if call.good or not call.struck:
+            self.ledger.open.discard(call.device)
+        for block in self.ledger.on(call.device):
+            del self.ledger.live[block.id]
+
+    def _settle(self, call: Call, details: dict[str, Any]) -> None:
+        """Enter into the ledger what a call that went well has done."""
+        ledger = self.ledger
+        if call.name == "open":
+            ledger.open.add(call.device)
+        elif call.name == "deallocate" and call.block:
+            ledger.live.pop(call.block.id, None)
+        elif call.name == "allocate":
+            call.block = Block(details["block"], call.device, call.arguments["space"])
+            ledger.live[call.block.id] = call.block
+        if call.block and call.name in ("allocate", "grow"):
+            block = call.block
+            block.address, block.committed, block.size = details["address"], details["committed"], details["size"]
+            block.parts = self.state.parts(block.address, block.committed)
+
+    def _driver_call(self, event: Event) -> None:
+        call = self.ledger.call
+        if call and event.status:
+            call.failures.append(event)
+            call.struck = call.struck or event.result == "injected"
+        for tell in self.driver_called:
+            tell(event, call)
+
+    def _work(self, event: Event) -> None:
+        _, reads, _, writes = event.args
+        first = reads[0] if reads else writes[0] if writes else None
+        block = self.ledger.at(first[0]) if first else None
+        for tell in self.worked:
+            tell(event, block)

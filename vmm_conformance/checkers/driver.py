@@ -1,0 +1,288 @@
+"""Judges histories of the contract ``driver``: what a driver answered, and what it then holds.
+
+Everything is judged from the history. The state believes the driver's answers, so once a driver has
+given a wrong one, nobody can know what it holds, and nothing behind that call is judged. Status codes are recorded, and not judged: any error is a refusal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from vmm_conformance.checkers.driver_data import Data
+from vmm_conformance.checkers.driver_facts import Facts, facts_of
+from vmm_conformance.checkers.driver_memory import Accounting
+from vmm_conformance.checkers.driver_rules import OPEN, Rules, Ruling
+from vmm_conformance.checkers.driver_trails import LIFE_CYCLE, Trails
+from vmm_conformance.checkers.judge import Judge
+from vmm_conformance.contracts import Range, Status
+from vmm_conformance.history.events import CALLS, CRASHED, SUBJECT, Event, History
+from vmm_conformance.history.replay import Replay
+
+_HARMLESS: Final = frozenset({"reserve", "create", "mem_info", "address_range"})
+"""Calls that may be wrongly refused without leaving a doubt about what the driver holds."""
+_MOVES_BYTES: Final = frozenset({"write", "read", "copy", "fill"})
+_RANGED: Final = frozenset({"address_free", "map", "unmap", "set_access", "write"})
+_CAPTURE_CODES: Final = (Status.STREAM_CAPTURE_UNSUPPORTED, Status.STREAM_CAPTURE_INVALIDATED)
+
+NOT_STICKY: Final = "DRIVER-79"
+DURING_CAPTURE: Final = "DRIVER-80"
+
+
+def judge(history: History) -> Judge:
+    """What ``history`` says about the invariants of the contract ``driver``."""
+    verdict = Judge()
+    replay = Replay(history)
+    facts = facts_of(history)
+    replay.walk(_Court(history, replay, facts, verdict))
+    return verdict
+
+
+class _Court:
+    """Hears every event once, before and after the state takes it in."""
+
+    def __init__(self, history: History, replay: Replay, facts: Facts, verdict: Judge) -> None:
+        state = replay.state
+        self._judge = verdict
+        self._facts = facts
+        self._state = state
+        self._trails = Trails(state, verdict, facts.minimum or 1)
+        self._rules = Rules(facts, state, self._trails)
+        self._accounting = Accounting(facts, state, self._trails, verdict)
+        self._rules.free = self._accounting.free
+        self._data = Data(facts, state, self._trails, verdict)
+        self._granularities: dict[tuple[int, int], Any] = {}
+        self._ruling = OPEN
+        self._refused: Event | None = None
+        self._capturing = 0
+        self._calls_in_capture = 0
+        self._lost = facts.minimum == 0
+        self._accepted: dict[str, Callable[[Event], None]] = {
+            "get_access": self._access_told,
+            "retain": self._retained,
+            "address_range": self._range_told,
+            "reserve": self._reserved,
+            "mem_info": self._accounting.asked,
+            "map": self._trails.mapped,
+            "unmap": self._trails.unmapped_now,
+            "release": self._trails.released,
+            "address_free": self._trails.address_freed,
+            "stream_create": self._data.stream_created,
+            "graph_begin": self._capture_begun,
+            "graph_end": self._capture_ended,
+            **dict.fromkeys(_MOVES_BYTES, self._data.submitted),
+        }
+
+    # -- the visitor
+
+    def before(self, event: Event) -> None:
+        """Rule on a call from the state before it."""
+        if self._lost or event.kind not in CALLS:
+            return
+        self._ruling = self._data.rule(event) if event.kind in _MOVES_BYTES else self._rules.rule(event)
+
+    def after(self, event: Event) -> None:
+        """Compare the answer, and take in what the call did."""
+        kind = event.kind
+        if kind == "note":
+            self._note(event)
+        elif self._lost:
+            return
+        elif kind == "ran":
+            self._data.ran(event)
+        elif kind in CALLS:
+            self._call(event, self._ruling)
+
+    def finish(self) -> None:
+        """Nothing is left to say at the end."""
+
+    # -- calls
+
+    def _call(self, event: Event, ruling: Ruling) -> None:
+        if event.kind == "reserve" and event.status == 0:
+            self._check_overlap(event)
+        self._compare(event, ruling)
+        if self._lost:
+            return
+        if event.status == 0:
+            self._take_in(event, ruling)
+        else:
+            self._take_in_refusal(event, ruling)
+        self._data.call_over(event)
+        if event.who is SUBJECT or event.status != 0:
+            self._refused = event if event.status != 0 else None
+
+    def _take_in(self, event: Event, ruling: Ruling) -> None:
+        take_in = self._accepted.get(event.kind)
+        if take_in is not None:
+            take_in(event)
+        if event.kind == "set_access":
+            self._trails.granted(event, tuple(dict.fromkeys(("DRIVER-58", *ruling.accept))))
+        self._accounting.accepted(event)
+        if self._state.ended:
+            self._data.ended()
+
+    def _take_in_refusal(self, event: Event, ruling: Ruling) -> None:
+        if event.kind in _RANGED:
+            self._trails.refused(event, ruling.refuse)
+        self._accounting.refused(event, ruling.refuse)
+        if event.kind == "create":
+            self._rules.exhausted = ruling.refuse == ("DRIVER-22",)
+        if event.kind == "address_free" and event.args[0] in self._state.reservations and ruling.refuse:
+            self._trails.refused_frees[self._state.reservations[event.args[0]]] = ruling.refuse[0]
+
+    def _compare(self, event: Event, ruling: Ruling) -> None:
+        if event.status == CRASHED:
+            self._answer(event, ruling.tags or (LIFE_CYCLE,), False, "an answer", str(event.result))
+        elif ruling.refuse:
+            if event.status == 0 or len(ruling.refuse) == 1:
+                self._answer(event, ruling.refuse, event.status != 0, "an error", _said(event))
+        elif ruling.accept:
+            self._expect_accepted(event, ruling)
+        elif event.kind == "mem_info" and self._refused is not None:
+            self._answer(event, (NOT_STICKY,), event.status == 0, "success, whatever was refused before", _said(event))
+
+    def _expect_accepted(self, event: Event, ruling: Ruling) -> None:
+        tags = ruling.accept
+        if self._capturing:
+            self._calls_in_capture += 1
+            self._judge.witness(DURING_CAPTURE)
+            if event.status in _CAPTURE_CODES:
+                tags = (DURING_CAPTURE,)
+        self._answer(event, tags, event.status == 0, "success", _said(event))
+
+    def _answer(self, event: Event, tags: tuple[str, ...], good: bool, expected: str, actual: str) -> None:
+        for tag in tags:
+            if good:
+                self._judge.witness(tag)
+            else:
+                self._judge.expect(
+                    tag, event, False, f"{event.kind}{_arguments(event)}",
+                    expected=expected, actual=actual, range=_range(event),
+                )  # fmt: skip
+        self._lost |= not good and (event.status == 0 or event.kind not in _HARMLESS)
+
+    # -- what accepted calls said
+
+    def _check_overlap(self, event: Event) -> None:
+        low, high = event.result, event.result + event.args[0]
+        others = [(r.address, r.size) for r in self._state.reservations.values() if r.made != event.seq]
+        others += [(m.address, m.size) for m in self._state.allocations]
+        clash = next(((a, s) for a, s in others if a < high and low < a + s), None)
+        if others:
+            self._judge.expect(
+                "DRIVER-9", event, clash is None, "reserve returned addresses that are in use",
+                expected="addresses apart from every live range", actual=f"overlaps {clash and Range(*clash)}",
+                range=Range(low, event.args[0]),
+            )  # fmt: skip
+
+    def _reserved(self, event: Event) -> None:
+        size, alignment, _ = event.args
+        wanted = max(alignment, self._facts.minimum)
+        if self._ruling.accept:
+            self._judge.expect(
+                "DRIVER-8" if alignment > self._facts.minimum else "DRIVER-7",
+                event, event.result > 0 and event.result % wanted == 0, "the base of a reservation",
+                expected=f"a multiple of {wanted}", actual=f"{event.result:#x}", range=Range(event.result, size),
+            )  # fmt: skip
+
+    def _access_told(self, event: Event) -> None:
+        address, device = event.args
+        view = self._trails.view_at(address)
+        if view is None:
+            return
+        right, told = view.right(device, address), int(event.result)
+        replaced = view.replaced_right(device, address)
+        if right == told:
+            self._trails.prove(view.access)
+            if replaced and len(view.access.suspects) == 1:
+                self._judge.witness("DRIVER-57")
+            return
+        last = view.access.last
+        tags = last.tags_for(device, address) if last is not None else ("DRIVER-58",)
+        if tags == ("DRIVER-48",) and told == replaced:
+            tags = ("DRIVER-57",)
+        for tag in tags:
+            self._judge.expect(
+                tag, event, False, f"the rights of device {device}", expected=str(right), actual=str(told),
+                range=Range(view.mapping.address, view.mapping.size), cause=last.event.seq if last else None,
+            )  # fmt: skip
+        view.believe(device, told, address)
+
+    def _retained(self, event: Event) -> None:
+        mapping = self._state.mapping_at(event.args[0])
+        if mapping is not None:
+            self._judge.expect(
+                "DRIVER-28", event, event.result == mapping.memory.handle, "the handle behind an address",
+                expected=f"handle {mapping.memory.handle}, which was mapped", actual=f"handle {event.result}",
+                range=Range(mapping.address, mapping.size),
+            )  # fmt: skip
+
+    def _range_told(self, event: Event) -> None:
+        mapping = self._state.mapping_at(event.args[0])
+        if mapping is not None:
+            wanted = Range(mapping.address, mapping.size)
+            self._judge.expect(
+                "DRIVER-64", event, tuple(event.result) == tuple(wanted), "the range an address lies in",
+                expected=str(wanted), actual=str(event.result), range=wanted,
+            )  # fmt: skip
+
+    # -- capture
+
+    def _capture_begun(self, event: Event) -> None:
+        self._capturing = 1
+        self._calls_in_capture = 0
+
+    def _capture_ended(self, event: Event) -> None:
+        self._capturing = 0
+
+    # -- notes
+
+    def _note(self, event: Event) -> None:
+        what, details = event.args
+        if what == "granularity":
+            self._granularity(event, details)
+        elif what == "teardown" and not self._lost:
+            self._accounting.torn_down(event)
+
+    def _granularity(self, event: Event, details: dict[str, Any]) -> None:
+        place = (details["device"], details["space"])
+        answer = (details.get("minimum", 0), details.get("recommended", 0))
+        minimum, recommended = answer
+        self._judge.expect(
+            "DRIVER-2", event, minimum > 0 and minimum & (minimum - 1) == 0, "the minimum granularity",
+            expected="a power of two", actual=str(details),
+        )  # fmt: skip
+        if minimum > 0:
+            self._judge.expect(
+                "DRIVER-3", event, recommended >= minimum and recommended % minimum == 0,
+                "the recommended granularity", expected=f"a multiple of {minimum}", actual=str(recommended),
+            )  # fmt: skip
+        before = self._granularities.setdefault(place, (event.seq, answer))
+        if before[0] != event.seq:
+            self._judge.expect(
+                "DRIVER-4", event, before[1] == answer, "the granularity, asked for again",
+                expected=str(before[1]), actual=str(answer), cause=before[0],
+            )  # fmt: skip
+
+
+def _said(event: Event) -> str:
+    if event.status == 0:
+        return "success" if event.result is None else f"success, {event.result!r}"
+    try:
+        return Status(event.status).name
+    except ValueError:
+        return f"status {event.status}"
+
+
+def _arguments(event: Event) -> str:
+    return "(" + ", ".join(hex(a) if type(a) is int and a > 0xFFFF else repr(a) for a in event.args) + ")"
+
+
+def _range(event: Event) -> Range | None:
+    """The addresses that a call names."""
+    if event.kind in ("map", "unmap", "set_access", "address_free", "read"):
+        return Range(event.args[0], event.args[1])
+    if event.kind == "write":
+        return Range(event.args[0], len(event.args[1]))
+    return Range(event.args[0], 1) if event.kind in ("get_access", "retain", "address_range") else None

@@ -1,0 +1,258 @@
+"""Rules on bytes: what execution reads, and what the caller's buffers hold afterwards.
+
+Contents are modelled per allocation id, never per address. What nobody can know (after an execution
+that raised, after work on two streams that the caller did not order) is not judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from vmm_conformance.checkers.judge import Judge
+from vmm_conformance.checkers.step_facts import Facts, Step
+from vmm_conformance.contracts import Range
+from vmm_conformance.history.events import SUBJECT, Event
+from vmm_conformance.history.replay import Replay
+from vmm_conformance.history.state import Memory
+
+STRIDE = 8
+"""Bytes per token in what an execution read."""
+
+
+class Expected(NamedTuple):
+    """Bytes that queued work must read: ``at`` is the position in the work's data."""
+
+    event: Event
+    step: Step
+    allocation: int
+    at: int
+    offset: int
+    data: bytes
+    slot: int
+    """The slot that execution reads, or -1 for the caller's look at its buffer."""
+
+
+class Contents:
+    """A visitor that follows the tokens in every buffer. Walk it after `Facts`."""
+
+    def __init__(self, replay: Replay, facts: Facts) -> None:
+        self.expected: dict[int, list[Expected]] = {}
+        self._facts = facts
+        self._state = replay.state
+        self._order = replay.order
+        self._known: dict[int, dict[int, bytes]] = {}
+        self._owner: dict[Memory, int] = {}
+        self._pending: dict[int, list[Expected]] = {}
+        self._over: set[int] = set()
+
+    def before(self, event: Event) -> None:
+        """Nothing is judged before an event."""
+
+    def after(self, event: Event) -> None:
+        """Follow what is written, remember what reads must see."""
+        if event.kind == "note":
+            what, details = event.args
+            follow = getattr(self, "_" + what.replace(" ", "_"), None)
+            if follow is not None:
+                follow(event, details)
+        elif event.kind == "ran":
+            self._over.add(event.args[0])
+        elif self._order.races:
+            self._taint()
+
+    def finish(self) -> None:
+        """Nothing is left to do at the end."""
+
+    def _taint(self) -> None:
+        """Streams that nobody ordered touch one buffer: what has not run yet may see anything of it."""
+        lost = {self._owner.get(race.first.memory) for race in self._order.races} - {None}
+        for allocation in lost:
+            self._known.pop(allocation, None)  # type: ignore[arg-type] # None was taken out
+        for wanted in (*self._pending.values(), *(x for work, x in self.expected.items() if work not in self._over)):
+            wanted[:] = [one for one in wanted if one.allocation not in lost]
+
+    def _contents(self, event: Event, details: dict[str, Any]) -> None:
+        self._known[details["allocation"]] = dict(details["tokens"])
+
+    def _step(self, event: Event, details: dict[str, Any]) -> None:
+        for buffer in details["buffers"]:
+            parts = self._state.parts(buffer.address, 1) if buffer.address else []
+            memory = self._state.handles.get(buffer.handle) if buffer.handle else parts[0].memory if parts else None
+            if memory is not None:
+                self._owner[memory] = buffer.allocation
+
+    def _execute(self, event: Event, details: dict[str, Any]) -> None:
+        step = self._facts.steps_by_thread[event.thread]
+        todo, pending = details["plan"], []
+        for at, (slot, offset, length) in enumerate(todo.reads):
+            allocation = step.buffers[slot].allocation
+            data = self._known.get(allocation, {}).get(offset)
+            if data is not None:
+                pending.append(Expected(event, step, allocation, at, offset, data[:length], slot))
+        for slot, offset, data in todo.writes:
+            self._known.setdefault(step.buffers[slot].allocation, {})[offset] = data
+        self._pending[event.thread] = pending
+
+    def _executed(self, event: Event, details: dict[str, Any]) -> None:
+        pending = self._pending.pop(event.thread, [])
+        if details["work"]:
+            self.expected[details["work"]] = pending
+
+    def _stepped(self, event: Event, details: dict[str, Any]) -> None:
+        step = self._facts.steps_by_thread[event.thread]
+        if step.executed and (not step.ok or step.injected):
+            for buffer, use in zip(step.buffers, step.uses, strict=True):
+                if use is not None and use.writes:
+                    self._known.pop(buffer.allocation, None)
+
+    def _observe(self, event: Event, details: dict[str, Any]) -> None:
+        step = self._facts.steps_by_thread[event.thread]
+        self.expected[details["work"]] = [
+            Expected(event, step, allocation, at, offset, known[:length], -1)
+            for at, (allocation, offset, length) in enumerate(details["marks"])
+            if (known := self._known.get(allocation, {}).get(offset)) is not None
+        ]
+
+
+def check_contents(facts: Facts, contents: Contents, judge: Judge) -> None:
+    """Compare what ran with what was expected."""
+    for work, expected in contents.expected.items():
+        ran = facts.ran.get(work)
+        if ran is None or ran.args[2] is not None:
+            continue
+        for wanted in expected:
+            data = ran.args[1]
+            value = data[wanted.at] if wanted.slot < 0 else data[0][wanted.at * STRIDE :]
+            _compare(wanted, value[: len(wanted.data)], facts, judge)
+    _faults(facts, judge)
+    _directions(facts, judge)
+
+
+def _compare(wanted: Expected, value: bytes, facts: Facts, judge: Judge) -> None:
+    rules = _read_rules(wanted) if wanted.slot >= 0 else _real_rules(wanted)
+    for id in rules:
+        judge.expect(
+            id, wanted.event, value == wanted.data, _text(wanted),
+            expected=wanted.data.hex(), actual=value.hex(), range=_where(wanted),
+        )  # fmt: skip
+
+
+def _where(wanted: Expected) -> Range | None:
+    buffers = [b for b in wanted.step.buffers if b.allocation == wanted.allocation and b.address]
+    return Range(buffers[0].address, buffers[0].size) if buffers else None
+
+
+def _text(wanted: Expected) -> str:
+    if wanted.slot >= 0:
+        return f"execution reads other bytes through slot {wanted.slot} than the caller's buffer held"
+    return f"after the step the caller's buffer (allocation {wanted.allocation}) holds other bytes at {wanted.offset}"
+
+
+def _kind(step: Step, slot: int) -> str:
+    return step.places[slot].kind if slot < len(step.places) else "nothing"
+
+
+def _read_rules(wanted: Expected) -> list[str]:
+    return ["SHADOW-110"] if _kind(wanted.step, wanted.slot) == "shadow" else ["STEP-86"]
+
+
+def _real_rules(wanted: Expected) -> list[str]:
+    """What the bytes of a real buffer after a step put to the test."""
+    step = wanted.step
+    slots = [slot for slot, buffer in enumerate(step.buffers) if buffer.allocation == wanted.allocation]
+    shadowed = [slot for slot in slots if _kind(step, slot) == "shadow"]
+    written = [slot for slot in slots if (use := step.uses[slot]) is not None and use.writes]
+    behind = wanted.offset >= step.buffers[slots[0]].size if slots else False
+    if not shadowed:
+        return ["STEP-86"]
+    if behind:
+        return ["SHADOW-112"]
+    if len(slots) > 1:
+        return ["SHADOW-161"]
+    return ["SHADOW-111"] if written and step.executed else ["SHADOW-160"]
+
+
+def _faults(facts: Facts, judge: Judge) -> None:
+    """Device work that met a fault which the subject is answerable for."""
+    for ran in facts.ran.values():
+        fault = ran.args[2]
+        work = facts.works.get(ran.args[0])
+        if fault is None or work is None:
+            continue
+        step = facts.work_step.get(work.seq)
+        cause = facts.event(ran.result)
+        if step is None or (cause is not None and cause.who != SUBJECT and cause.seq > work.seq):
+            continue
+        judge.fail(
+            _fault_rule(work, fault.reason, step), work, f"device fault: {fault.reason}",
+            expected="an address that the work may use", actual=f"{fault.reason} when it ran",
+            range=Range(fault.address, fault.size), cause=ran.result,
+        )  # fmt: skip
+
+
+def _fault_rule(work: Event, reason: str, step: Step) -> str:
+    if work.who == SUBJECT:
+        return "SHADOW-160" if reason == "read only" else "SHADOW-112"
+    return "STEP-88" if reason in ("remapped", "freed") and step.track.plan.optimised else "STEP-83"
+
+
+def _directions(facts: Facts, judge: Judge) -> None:
+    """Both directions are copied where they are needed, whole and no more (SHADOW-112, 117)."""
+    copies = _copies(facts)
+    for step in facts.steps:
+        if not step.submitted or len(step.places) != len(step.buffers):
+            continue
+        begin = step.executes[0].seq
+        for slot in step.track.plan.remapped:
+            buffer, use = step.buffers[slot], step.uses[slot]
+            if _kind(step, slot) != "shadow" or not buffer.size or use is None:
+                continue
+            mine = copies.get(id(step), [])
+            shadow = step.table[slot].address
+            ins = [c for c in mine if c.seq < begin and _touches(c.args[0], shadow, buffer.size)]
+            if use.reads:
+                judge.expect(
+                    "SHADOW-117", step.executes[0], bool(ins), f"small slot {slot} is read, and not copied in",
+                    expected="a copy into its shadow before execution", actual="none", range=step.table[slot],
+                )  # fmt: skip
+            outs = [c for c in mine if c.seq > begin and _touches(c.args[1], shadow, buffer.size)]
+            if use.writes and step.ok and not _shared(step, slot):
+                judge.expect(
+                    "SHADOW-117", step.executes[0], bool(outs), f"small slot {slot} is written, and not copied back",
+                    expected="a copy from its shadow after execution", actual="none", range=step.table[slot],
+                )  # fmt: skip
+            early = [c for c in mine if c.seq < begin and _touches(c.args[1], shadow, buffer.size)]
+            late = [c for c in mine if c.seq > begin and _touches(c.args[0], shadow, buffer.size)]
+            for wrong in early + late:
+                judge.fail(
+                    "SHADOW-109", wrong, f"a copy for small slot {slot} is on the wrong side of execution",
+                    expected="copy-in before, copy-back after", actual="copied back before" if early else "copied in after",
+                    range=step.table[slot],
+                )  # fmt: skip
+            for copy in ins + outs:
+                judge.expect(
+                    "SHADOW-112", copy, copy.args[2] <= buffer.size, f"a copy for slot {slot} moves too much",
+                    expected=f"at most {buffer.size} bytes", actual=f"{copy.args[2]} bytes", range=step.table[slot],
+                )  # fmt: skip
+
+
+def _copies(facts: Facts) -> dict[int, list[Event]]:
+    """The subject's queued copies of each step."""
+    found: dict[int, list[Event]] = {}
+    for step in facts.steps:
+        found[id(step)] = list(_flat(step.calls))
+    return found
+
+
+def _flat(calls: Iterable[Event]) -> Iterable[Event]:
+    return (call for call in calls if call.kind == "copy" and not call.status)
+
+
+def _touches(address: int, start: int, size: int) -> bool:
+    return start <= address < start + size
+
+
+def _shared(step: Step, slot: int) -> bool:
+    allocation = step.buffers[slot].allocation
+    return sum(buffer.allocation == allocation for buffer in step.buffers) > 1
