@@ -1,0 +1,84 @@
+"""Known-bad allocators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from vmm_conformance.contracts import Allocator, Driver, Mutant
+from vmm_reference.allocator import VmmAllocator
+from vmm_reference.mutants import allocators as wrong
+from vmm_reference.mutants import allocators_ending as ending
+
+
+class AllocatorMutant:
+    """A subject with one wrong allocator."""
+
+    capabilities: Final[Mapping[str, Any]] = {"grow": True, "spaces": (0, 1, 5)}
+
+    def __init__(self, name: str, kind: type[VmmAllocator]) -> None:
+        self.name = name
+        self._kind = kind
+
+    def allocator(self, driver: Driver, device: int) -> Allocator:
+        """A fresh wrong allocator."""
+        return self._kind(driver, device)
+
+
+def _mutant(name: str, kind: type[VmmAllocator], *breaks: int, source: str = "") -> Mutant:
+    """The mutant ``allocator-name``, made to break the invariants with these numbers."""
+    identity = f"allocator-{name}"
+    note = " ".join((kind.__doc__ or "").split())
+    broken = tuple(f"ALLOCATOR-{number}" for number in breaks)
+    return Mutant(identity, "allocator", broken, AllocatorMutant(identity, kind), note, source)
+
+
+MUTANTS: Final[tuple[Mutant, ...]] = (
+    _mutant("handed-out-twice", wrong.HandedOutTwice, 1, 5),
+    _mutant("shared-memory", wrong.SharedMemory, 1, 5),
+    _mutant("read-only", wrong.ReadOnly, 2),
+    _mutant("rights-for-first-piece", wrong.RightsForFirstPiece, 2),
+    _mutant("lying-committed", wrong.LyingCommitted, 2),
+    _mutant("minimum-behind", wrong.MinimumBehind, 2),
+    _mutant("space-dropped", wrong.SpaceDropped, 3),
+    _mutant("alignment-ignored", wrong.AlignmentIgnored, 3),
+    _mutant("first-device", wrong.FirstDevice, 3),
+    _mutant("scrubs-late", wrong.ScrubsLate, 4),
+    _mutant("scrubs-another", wrong.ScrubsAnother, 4),
+    _mutant("unmaps-at-once", ending.UnmapsAtOnce, 5),
+    _mutant("any-stream", ending.AnyStream, 5),
+    _mutant("first-stream", ending.FirstStream, 5),
+    _mutant("one-event", ending.OneEvent, 5),
+    _mutant("reclaims-unseen", ending.ReclaimsUnseen, 5),
+    _mutant("closes-unseen", ending.ClosesUnseen, 5),
+    _mutant("grows-unseen", ending.GrowsUnseen, 5),
+    _mutant("grows-empty", wrong.GrowsEmpty, 6),
+    _mutant("copies-short", wrong.CopiesShort, 6),
+    _mutant("peers-at-first", wrong.PeersAtFirst, 6),
+    _mutant("old-committed", wrong.OldCommitted, 6),
+    _mutant("no-undo", ending.NoUndo, 7, 8),
+    _mutant("undoes-maps-only", ending.UndoesMapsOnly, 7, 8),
+    _mutant("undoes-too-much", ending.UndoesTooMuch, 7, 5),
+    _mutant("last-error-wins", ending.LastErrorWins, 7),
+    _mutant("poisoned", ending.Poisoned, 7, 9),
+    _mutant("forgets-first", ending.ForgetsFirst, 7, 9, 8),
+    _mutant("keeps-live", ending.KeepsLive, 8),
+    _mutant("keeps-events", ending.KeepsEvents, 8),
+    _mutant("keeps-reference", ending.KeepsReference, 8),
+    _mutant("frees-twice", ending.FreesTwice, 8),
+    _mutant("unmaps-requested", ending.UnmapsRequested, 8),
+    _mutant("unmaps-together", ending.UnmapsTogether, 8),
+    _mutant("closes-once", ending.ClosesOnce, 8),
+    _mutant("null", wrong.Null, 9),
+    _mutant("always-fails", wrong.AlwaysFails, 9),
+    _mutant("crashes", wrong.Crashes, 9),
+    _mutant("never-waits", wrong.NeverWaits, 9),
+    _mutant("every-device", wrong.EveryDevice, 9),
+    _mutant("access-together", wrong.AccessTogether, 9),
+    _mutant("access-before-map", wrong.AccessBeforeMap, 9),
+    _mutant("maps-parts", wrong.MapsParts, 9),
+    _mutant("moody", wrong.Moody, 9),
+    _mutant("zero-is-one", wrong.ZeroIsOne, 10),
+    _mutant("zero-is-null", wrong.ZeroIsNull, 10),
+    _mutant("zero-is-short", wrong.ZeroIsShort, 10),
+)
