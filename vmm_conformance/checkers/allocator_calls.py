@@ -11,7 +11,7 @@ from typing import Any, Final
 from vmm_conformance.checkers.judge import Judge
 from vmm_conformance.contracts import Range
 from vmm_conformance.history.events import SUBJECT, Event
-from vmm_conformance.history.replay import Replay
+from vmm_conformance.history.replay import Replay, Visitor
 from vmm_conformance.history.state import Mapping, Memory, Part, Reservation
 
 Taken = Reservation | Memory | Mapping
@@ -69,23 +69,23 @@ class Block:
 class Call:
     """One call on the subject, from its ``call`` note to its ``return`` note.
 
-    ``block`` is the block it is about or has made; ``old`` what stood behind that block before.
-    ``failures`` are the driver calls that were refused in it, ``made`` what it took from the driver,
-    ``struck`` whether a failure was injected into it.
+    ``block`` is the block it is about or has made. ``failures`` are the driver calls that were refused in
+    it, ``made`` what it took from the driver, ``struck`` whether a failure was injected into it. ``again``:
+    it closes what is closed.
     """
 
     __slots__ = (
-        "arguments", "block", "code", "device", "event", "failures", "made", "message", "name", "old", "status",
+        "again", "arguments", "block", "code", "device", "event", "failures", "made", "message", "name", "status",
         "struck",
     )  # fmt: skip
 
-    def __init__(self, event: Event, details: dict[str, Any]) -> None:
+    def __init__(self, event: Event, details: dict[str, Any], again: bool) -> None:
+        self.again = again
         self.event = event
         self.name: str = details["name"]
         self.device: int = details["device"]
         self.arguments = details
         self.block: Block | None = None
-        self.old: set[Mapping | Memory] = set()
         self.status = self.code = self.message = ""
         self.failures: list[Event] = []
         self.made: list[Taken] = []
@@ -162,7 +162,7 @@ def _overridden(families: Sequence[Family], name: str) -> list[Callable[..., Non
     return [getattr(family, name) for family in families if name in type(family).__dict__]
 
 
-class Watch:
+class Watch(Visitor):
     """The visitor: keeps the ledger and tells the families."""
 
     def __init__(self, replay: Replay, ledger: Ledger, families: Sequence[Family]) -> None:
@@ -194,10 +194,9 @@ class Watch:
 
     def _note(self, event: Event, what: str, details: dict[str, Any]) -> None:
         if what == "call":
-            self.ledger.call = call = Call(event, details)
+            again = details["name"] == "close" and details["device"] not in self.ledger.open
+            self.ledger.call = call = Call(event, details, again)
             call.block = self.ledger.live.get(details.get("block", 0))
-            if call.block:
-                call.old = call.block.behind()
             for tell in self.called:
                 tell(call)
         elif what == "return" and self.ledger.call:

@@ -35,7 +35,9 @@ class Refusals(Family):
                 call.made.append(taken)
 
     def returned(self, call: Call, event: Event) -> None:
-        """Judge the answer."""
+        """Judge the answer. Closing again is judged elsewhere."""
+        if call.again:
+            return
         if call.name == "allocate" and call.arguments["size"] == 0 and not call.struck:
             self._empty(call, event)
         else:
@@ -61,7 +63,7 @@ class Refusals(Family):
             before = [self._stumbled.pop(key) for key in about if key in self._stumbled]
             if before:
                 self._recovered(call, before[-1], event)
-        if not call.good and call.struck:
+        else:
             self._stumbled.update(dict.fromkeys(about, call))
 
     def _recovered(self, call: Call, before: Call, event: Event) -> None:
@@ -85,15 +87,17 @@ class Refusals(Family):
         return f"{wanted} bytes are more than the {free} free" if wanted > free else ""
 
     def _used(self, device: int) -> int:
-        """Bytes that no allocator could hand out: of live blocks, and of what a failure kept from going back."""
-        stuck = (what for what in self.ledger.excused if isinstance(what, Memory) and what.ended == OPEN)
-        held = {part.memory for block in self.ledger.on(device) for part in block.parts}
-        kept = sum(memory.size for memory in stuck if memory.device == device and memory not in held)
-        return kept + sum(block.committed for block in self.ledger.on(device))
+        """Bytes that no allocator could hand out now: memory that live blocks lie in, whole, for it cannot be
+        given back in parts; and memory that an injected failure has kept from going back."""
+        live = self.ledger.on(device)
+        stuck = {what for what in self.ledger.excused if isinstance(what, Memory) and what.ended == OPEN}
+        pinned = stuck | {part.memory for block in live for part in block.parts}
+        kept = sum(memory.size for memory in pinned if memory.device == device)
+        return max(kept, sum(block.committed for block in live))
 
     def _failed(self, call: Call, event: Event) -> None:
         """Nothing that the call took may be left, save what stands behind a live block again."""
-        if call.made or call.block:
+        if self.ledger.traced and (call.made or call.block):
             self.judge.witness(UNDONE)
         behind = _backing(self.ledger.live.values()) if call.made else set()
         left = [taken for taken in call.made if taken.ended == OPEN]

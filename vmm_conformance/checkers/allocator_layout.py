@@ -9,7 +9,8 @@ from vmm_conformance.contracts import Access
 from vmm_conformance.history.events import Event
 from vmm_conformance.history.state import OPEN, Part
 
-DISJOINT, USABLE, PLACED, GROWN, UNDONE = (f"ALLOCATOR-{n}" for n in (1, 2, 3, 6, 7))
+DISJOINT, USABLE, PLACED = "ALLOCATOR-1", "ALLOCATOR-2", "ALLOCATOR-3"
+GROWN, UNDONE = "ALLOCATOR-6", "ALLOCATOR-7"
 
 
 class Layout(Family):

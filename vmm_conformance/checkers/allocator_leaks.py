@@ -18,12 +18,6 @@ class Leaks(Family):
         super().__init__(replay, ledger, judge)
         self._events: dict[int, str] = {}
         self._used = False
-        self._closed: set[int] = set()
-
-    def called(self, call: Call) -> None:
-        """An allocator that is opened can be closed again."""
-        if call.name == "open":
-            self._closed.discard(call.device)
 
     def driver_call(self, event: Event, call: Call | None) -> None:
         """Follow events and streams; nothing may be given back that is not held."""
@@ -54,19 +48,19 @@ class Leaks(Family):
 
     def returned(self, call: Call, event: Event) -> None:
         """Judge what is left when the last allocator has closed, and that closing again is harmless."""
-        if call.name != "close":
-            return
-        again = call.device in self._closed
-        if again:
-            self.judge.expect(
-                CLOSED, event, call.good or call.struck, "closing a closed allocator is not harmless",
+        if call.again:
+            self._closed_again(call, event)
+        elif call.name == "close" and (call.good or not call.struck) and not self.ledger.open:
+            self._left(event)
+
+    def _closed_again(self, call: Call, event: Event) -> None:
+        if self.ledger.traced:
+            self.judge.witness(CLOSED)
+        if not call.good and not call.struck:
+            self.judge.fail(
+                CLOSED, event, "closing a closed allocator is not harmless",
                 expected="nothing happens", actual=f"{call.status}: {call.code}: {call.message}",
             )  # fmt: skip
-            return
-        if call.good:
-            self._closed.add(call.device)
-        if (call.good or not call.struck) and not self.ledger.open:
-            self._left(event)
 
     def _left(self, event: Event) -> None:
         excused = self.ledger.excused

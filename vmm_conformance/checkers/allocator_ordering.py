@@ -55,8 +55,9 @@ class Lifetimes(Family):
         """Memory that goes on to another block is a witness too."""
         if call.good and call.name == "allocate" and call.block:
             handed = self._pending & call.block.behind()
-            self._pending -= handed
-            self.judge.witness(OVER, len(handed))
+            if handed:
+                self._pending -= handed
+                self.judge.witness(OVER)
 
     def ran(self, event: Event) -> None:
         """A fault belongs to the call that took memory or rights away; else they were never there."""

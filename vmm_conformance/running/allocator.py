@@ -4,7 +4,7 @@ Each call on the subject stands between two notes: ``call`` with ``name`` (``ope
 ``deallocate``, ``grow``, ``close``), ``device`` and the call's arguments, and ``return`` with ``status``,
 ``code`` and ``message``, for a block also ``block`` (a number that is never used again), ``address``,
 ``size`` and ``committed``. The harness's ``launch`` events between them are the caller's work: reads of
-what earlier ones wrote, and writes of new tokens. The header says what the driver is; see `_header`.
+what earlier ones wrote, and writes of new tokens. `allocator_facts.header` says what the driver is.
 """
 
 from __future__ import annotations
@@ -17,12 +17,9 @@ from vmm_conformance.contracts import (
     Allocator,
     Block,
     Driver,
-    DriverCapabilities,
     DriverError,
     DriverOptions,
-    Granularity,
     Range,
-    SpaceSpec,
     Write,
     capability,
     status_name,
@@ -30,6 +27,7 @@ from vmm_conformance.contracts import (
 from vmm_conformance.history.events import HARNESS, History
 from vmm_conformance.programs import allocator as ops
 from vmm_conformance.programs.program import Program
+from vmm_conformance.running.allocator_facts import driver_options, header
 from vmm_conformance.running.caller import TokenSource, marks
 from vmm_conformance.running.caller_order import CallerOrder, Moment
 from vmm_conformance.running.outcome import Outcome, attempt
@@ -37,17 +35,14 @@ from vmm_conformance.running.recorder import Recorder
 
 OpenDriver = Callable[[DriverOptions], Driver]
 
-GROW = "ALLOCATOR-6"
-NEEDS_TRACE = ("ALLOCATOR-2", "ALLOCATOR-5", "ALLOCATOR-7", "ALLOCATOR-8")
-"""Invariants that only the subject's driver calls can show kept or broken."""
-
 
 def run(program: Program, subject: Any, open_driver: OpenDriver) -> History:
     """Run ``program`` on ``subject`` over a fresh driver."""
     options = driver_options(program.configuration)
     driver = open_driver(options)
-    history = History(_header(program, subject, driver, options))
+    history = History()
     try:
+        history.header.update(header(program, subject, driver, options))
         running = _Run(program.configuration, subject, Recorder(driver, history))
         for number, operation in enumerate(program.operations):
             running.operation(number, operation)
@@ -56,48 +51,6 @@ def run(program: Program, subject: Any, open_driver: OpenDriver) -> History:
         driver.listen(None)
         driver.close()
     return history
-
-
-def driver_options(configuration: ops.Configuration) -> DriverOptions:
-    """The driver that a configuration asks for."""
-    return DriverOptions(
-        devices=configuration.devices,
-        capacity=configuration.capacity,
-        granularity=Granularity(configuration.minimum, configuration.recommended),
-        spaces={space.number: SpaceSpec(space.alignment) for space in configuration.spaces},
-        capabilities=DriverCapabilities(
-            unmap_spans_mappings=configuration.unmap_spans,
-            set_access_spans_mappings=configuration.access_spans,
-            partial_map=configuration.partial_map,
-        ),
-        peers=configuration.peers,
-        schedule="eager" if configuration.eager else "late",
-    )
-
-
-def _served(configuration: ops.Configuration, subject: Any) -> tuple[int, ...]:
-    """The memory spaces that there are and that the subject declares."""
-    declared = capability(subject, "spaces")
-    return tuple(space.number for space in configuration.spaces if space.number in declared) or (0,)
-
-
-def _header(program: Program, subject: Any, driver: Driver, options: DriverOptions) -> dict[str, Any]:
-    """What a judge must know: per space recommended granularity and alignment, per device free bytes."""
-    spaces = _served(program.configuration, subject)
-    traced = bool(capability(subject, "traced"))
-    grows = bool(capability(subject, "grow"))
-    return {
-        "contract": program.contract,
-        "configuration": program.configuration,
-        "options": options,
-        "granularity": {space: driver.granularity(0, space).recommended for space in spaces},
-        "alignment": {space: driver.space_alignment(0, space) for space in spaces},
-        "capacity": {device: driver.mem_info(device).free for device in range(driver.device_count)},
-        "unmap_waits": driver.capabilities.unmap_waits,
-        "traced": traced,
-        "not_applicable": {} if grows else {GROW: "the subject declares grow=False"},
-        "untested": {} if traced else dict.fromkeys(NEEDS_TRACE, "no trace"),
-    }
 
 
 class _Held:
@@ -127,7 +80,7 @@ class _Run:
         self.driver = recorder.harness
         self.devices = min(configuration.devices, recorder.driver.device_count)
         self.streams_each = configuration.streams
-        self.spaces = _served(configuration, subject)
+        self.spaces = tuple(recorder.history.header["granularity"])
         self.grows = bool(capability(subject, "grow"))
         self.order = CallerOrder()
         self.tokens = TokenSource()
@@ -140,7 +93,11 @@ class _Run:
         self.allocators: dict[int, Allocator] = {}
         self.live: list[_Held] = []
         self.blocks = 0
-        self._handlers: dict[type, Callable[[Any], Outcome]] = {
+        self._handlers = self._table()
+
+    def _table(self) -> dict[type, Callable[[Any], Outcome]]:
+        """What to do for each kind of operation."""
+        return {
             ops.Allocate: self._allocate,
             ops.Deallocate: self._on_block(self._deallocate),
             ops.Grow: self._on_block(self._grow),

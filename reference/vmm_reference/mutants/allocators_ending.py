@@ -134,10 +134,10 @@ class Poisoned(VmmAllocator):
         self.failed = True
         super().abandon(*undos)
 
-    def rounded(self, size: int, space: int) -> int:
+    def _check_open(self, call: str) -> None:
         if self.failed:
-            raise SubjectError(Code.INTERNAL, "an earlier call has failed")
-        return super().rounded(size, space)
+            raise SubjectError(Code.INTERNAL, f"{call}: an earlier call has failed")
+        super()._check_open(call)
 
 
 class ForgetsFirst(VmmAllocator):

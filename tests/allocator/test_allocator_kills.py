@@ -1,0 +1,84 @@
+"""The reference and other correct allocators have no finding; every known-bad one is caught for what it is."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+from other_allocators import CORRECT, Subject
+
+from vmm_conformance.catalogue import catalogue
+from vmm_conformance.checkers.allocator import judge
+from vmm_conformance.contracts import Mutant
+from vmm_conformance.drivers.host import HostDriver
+from vmm_conformance.programs.allocator import decode
+from vmm_conformance.programs.scenario import Scenario
+from vmm_conformance.running.allocator import run
+from vmm_reference.mutants.allocator import MUTANTS
+from vmm_reference.subject import reference
+from vmm_suites.scenarios.allocator import SCENARIOS
+
+INVARIANTS = {entry.id for entry in catalogue().of("allocator")}
+
+
+def test_reference_has_no_finding_and_witnesses_everything() -> None:
+    source = random.Random(2026)
+    witnesses: Counter[str] = Counter()
+    for number in range(1000):
+        judged = judge(run(decode(source.randbytes(400)), reference, HostDriver))
+        assert judged.findings == [], f"program {number}"
+        witnesses += judged.witnesses
+    assert set(witnesses) == INVARIANTS
+
+
+@pytest.mark.parametrize("subject", CORRECT, ids=lambda s: f"{s.name}-{'traced' if s.traced else 'untraced'}")
+def test_other_correct_allocators_have_no_finding(subject: Subject) -> None:
+    source = random.Random(7)
+    programs = [decode(source.randbytes(400)) for _ in range(100)]
+    for program in (*programs, *(scenario.program for scenario in SCENARIOS)):
+        assert judge(run(program, subject, HostDriver)).findings == []
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.id)
+def test_exploration_kills_mutant(mutant: Mutant, seed: int) -> None:
+    """The first program that shows anything shows the invariant that the mutant was made to break."""
+    source = random.Random(seed)
+    for _ in range(500):
+        found = judge(run(decode(source.randbytes(400)), mutant.subject, HostDriver)).findings
+        if found:
+            assert mutant.breaks[0] in {finding.invariant for finding in found}
+            return
+    pytest.fail("500 programs and no finding")
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.id)
+def test_reference_passes_scenario(scenario: Scenario) -> None:
+    judged = judge(run(scenario.program, reference, HostDriver))
+    assert judged.findings == []
+    assert [invariant for invariant in scenario.exercises if not judged.witnesses[invariant]] == []
+
+
+@pytest.mark.parametrize("mutant", [m for m in MUTANTS if m.id != "allocator-moody"], ids=lambda mutant: mutant.id)
+def test_scenarios_kill_mutant(mutant: Mutant) -> None:
+    found = {
+        finding.invariant
+        for scenario in SCENARIOS
+        for finding in judge(run(scenario.program, mutant.subject, HostDriver)).findings
+    }
+    assert mutant.breaks[0] in found
+
+
+def test_two_mutants_or_more_for_each_invariant() -> None:
+    made_for = Counter(mutant.breaks[0] for mutant in MUTANTS)
+    assert {invariant for invariant, count in made_for.items() if count >= 2} == INVARIANTS
+
+
+def test_scenarios_exercise_every_invariant() -> None:
+    assert {invariant for scenario in SCENARIOS for invariant in scenario.exercises} == INVARIANTS
+
+
+def test_ids_are_unique() -> None:
+    for ids in ([mutant.id for mutant in MUTANTS], [scenario.id for scenario in SCENARIOS]):
+        assert len(set(ids)) == len(ids)

@@ -1,0 +1,213 @@
+"""What the harness does for a program: a caller's work, and nothing that a caller must not do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from other_allocators import Plain, Subject
+
+from vmm_conformance.catalogue import catalogue
+from vmm_conformance.checkers.allocator import judge
+from vmm_conformance.contracts import Block, Driver, DriverOptions
+from vmm_conformance.drivers.host import HostDriver
+from vmm_conformance.history.events import HARNESS, SUBJECT, Event, History
+from vmm_conformance.programs.allocator import (
+    Allocate,
+    Check,
+    Close,
+    Configuration,
+    Deallocate,
+    Fail,
+    Grow,
+    Operation,
+    Order,
+    Synchronize,
+    Use,
+)
+from vmm_conformance.programs.program import Program
+from vmm_conformance.running.allocator import run
+from vmm_reference.allocator import VmmAllocator
+
+G = 4096
+REFERENCE = Subject(VmmAllocator)
+
+
+def ran(*operations: Operation, subject: object = REFERENCE, **configuration: Any) -> History:
+    return run(Program("allocator", Configuration(**configuration), operations), subject, HostDriver)
+
+
+def notes(history: History, what: str) -> list[dict[str, Any]]:
+    return [event.args[1] for event in history if event.kind == "note" and event.args[0] == what]
+
+
+def calls(history: History) -> list[str]:
+    return [details["name"] for details in notes(history, "call")]
+
+
+def outcomes(history: History) -> list[str]:
+    return [event.args[0]["status"] for event in history if event.kind == "end"]
+
+
+def launches(history: History, op: int) -> list[Event]:
+    return [event for event in history if event.kind == "launch" and event.op == op]
+
+
+def stream_of(history: History, op: int) -> int:
+    """Which of the program's streams an operation's work went to."""
+    created = [event.result for event in history if event.kind == "stream_create"]
+    return created.index(launches(history, op)[0].args[0])
+
+
+def test_an_allocation_is_written_at_its_start_and_end_on_its_stream() -> None:
+    history = ran(Allocate(100, stream=1))
+    (launch,) = launches(history, 0)
+    (returned,) = (details for details in notes(history, "return") if "address" in details)
+    assert stream_of(history, 0) == 1
+    assert [write.address - returned["address"] for write in launch.args[3]] == [0, 92]
+    assert len({write.data for write in launch.args[3]}) == 2
+
+
+def test_a_stream_that_is_not_ordered_behind_the_last_use_is_not_used() -> None:
+    assert stream_of(ran(Allocate(G), Use(0, stream=1)), 1) == 0
+
+
+@pytest.mark.parametrize("ordering", [Order(0, 1), Synchronize(0)])
+def test_a_stream_that_is_ordered_is_used(ordering: Operation) -> None:
+    history = ran(Allocate(G), ordering, Use(0, stream=1), Deallocate(0, stream=0))
+    assert stream_of(history, 2) == 1
+    assert stream_of(history, 3) == 1
+
+
+def test_an_order_made_before_the_allocation_does_not_count() -> None:
+    """The allocator may have queued a wait on the stream that was named at allocation."""
+    assert stream_of(ran(Order(0, 1), Allocate(G), Use(0, stream=1)), 2) == 0
+
+
+def test_the_harness_waits_for_nothing_the_program_does_not_wait_for() -> None:
+    history = ran(Allocate(G), Use(0), Check(0), Grow(0, 2 * G), Deallocate(0), Allocate(G), Close())
+    waits = {"stream_synchronize", "event_synchronize", "device_synchronize", "stream_query", "event_query"}
+    closing = next(event.seq for event in history if event.kind == "device_synchronize" and event.who == HARNESS)
+    assert not [e for e in history.events[:closing] if e.kind in waits and e.who == HARNESS]
+    assert not [e for e in history.events[closing:] if e.who == SUBJECT], "the subject closes while work is queued"
+
+
+def test_a_grown_block_is_read_behind_its_growth() -> None:
+    history = ran(Allocate(G), Grow(0, 2 * G))
+    (launch,) = launches(history, 1)
+    assert [read.size for read in launch.args[1]] == [8, 8]
+    assert [write.address - launch.args[1][0].address for write in launch.args[3]] == [2 * G - 8]
+
+
+def test_a_size_that_is_no_growth_is_added() -> None:
+    history = ran(Allocate(G), Grow(0, 1), Grow(0, 0), Grow(0, 3 * G))
+    assert [details["size"] for details in notes(history, "call") if details["name"] == "grow"] == [
+        G + 1, G + 1, 3 * G,
+    ]  # fmt: skip
+
+
+def test_a_block_that_the_allocator_cannot_wait_for_is_freed_before_close() -> None:
+    history = ran(Allocate(G), Order(0, 1), Use(0, stream=1), Close())
+    assert calls(history)[2:4] == ["deallocate", "close"]
+    assert calls(ran(Allocate(G), Order(0, 1), Use(0, 1), Order(1, 0), Close()))[2] == "close"
+
+
+def test_a_call_that_was_made_to_fail_is_repeated_once() -> None:
+    history = ran(Fail("create", 1, 999), Allocate(G), Check(0))
+    assert calls(history)[:3] == ["open", "allocate", "allocate"]
+    assert outcomes(history) == ["ok", "ok", "ok"]
+
+
+def test_a_call_that_is_refused_for_its_own_sake_is_not_repeated() -> None:
+    history = ran(Allocate(0))
+    assert calls(history) == ["open", "allocate", "close", "close"]
+    assert outcomes(history) == ["refused"]
+
+
+def test_an_operation_on_no_block_is_skipped() -> None:
+    assert outcomes(ran(Deallocate(3), Use(0), Check(0), Grow(0, G), Close())) == ["skipped"] * 5
+
+
+def test_a_closed_allocator_is_opened_again() -> None:
+    assert calls(ran(Allocate(G), Close(), Allocate(G))) == ["open", "allocate", "close", "close"] * 2
+
+
+def test_a_close_that_was_made_to_fail_is_repeated() -> None:
+    history = ran(Allocate(G), Fail("unmap"), Close())
+    assert calls(history)[2:] == ["close"] * 3
+    assert outcomes(history)[-1] == "refused"
+    assert judge(history).findings == []
+
+
+def test_streams_of_all_devices_choose_the_device() -> None:
+    history = ran(Allocate(G, stream=0), Allocate(G, stream=3), devices=2, streams=2)
+    assert [details["device"] for details in notes(history, "call") if details["name"] == "allocate"] == [0, 1]
+
+
+def test_growth_is_left_out_where_it_is_not_declared() -> None:
+    history = ran(Allocate(G), Grow(0, 2 * G), subject=Subject(Plain, grow=False))
+    assert outcomes(history) == ["ok", "skipped"]
+    assert history.header["not_applicable"] == {"ALLOCATOR-6": "the subject declares grow=False"}
+    assert judge(history).witnesses["ALLOCATOR-6"] == 0
+
+
+def test_only_declared_spaces_are_used() -> None:
+    history = ran(*(Allocate(G, space=n) for n in range(4)), subject=Subject(VmmAllocator, spaces=(0, 5)))
+    assert [details["space"] for details in notes(history, "call") if details["name"] == "allocate"] == [0, 5, 0, 5]
+
+
+def test_without_a_trace_only_what_the_catalogue_says_is_judged() -> None:
+    operations = (Allocate(G), Allocate(G), Check(0), Allocate(0), Grow(0, 2 * G))
+    history = ran(*operations, subject=Subject(VmmAllocator, traced=False))
+    seen = set(judge(history).witnesses)
+    assert seen == {entry.id for entry in catalogue().of("allocator") if entry.trace == "no"}
+
+
+class Odd:
+    """Answers with whatever it is told to."""
+
+    def __init__(self, answer: object) -> None:
+        self.answer = answer
+
+    def allocator(self, driver: Driver, device: int) -> Odd:
+        return self
+
+    def allocate(self, size: int, *, stream: int, space: int = 0) -> object:
+        return self.answer
+
+    def deallocate(self, block: Block, *, stream: int) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("answer", [None, 7, (1, 2, 3), Block(1, 2, None)])  # type: ignore[arg-type]
+def test_an_answer_that_is_no_block_is_a_crash(answer: object) -> None:
+    history = ran(Allocate(G), subject=Odd(answer))
+    assert outcomes(history) == ["crashed"]
+    (finding, *_) = judge(history).findings
+    assert finding.invariant == "ALLOCATOR-9"
+    assert "allocate returned" in finding.actual
+
+
+@pytest.mark.parametrize("block", [Block(0, G, G), Block(-8, G, G), Block(1 << 63, 0, 0)])
+def test_a_block_from_nowhere_is_a_finding(block: Block) -> None:
+    history = ran(Allocate(G), Use(0), Check(0), subject=Odd(block))
+    assert "ALLOCATOR-2" in {finding.invariant for finding in judge(history).findings}
+
+
+def test_the_driver_is_closed_whatever_happens() -> None:
+    drivers: list[HostDriver] = []
+
+    def open_driver(options: DriverOptions) -> HostDriver:
+        drivers.append(HostDriver(options))
+        return drivers[-1]
+
+    class Interrupted:
+        def allocator(self, driver: Driver, device: int) -> Any:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(Program("allocator", Configuration(), (Allocate(G),)), Interrupted(), open_driver)
+    assert drivers[0]._closed
