@@ -1,0 +1,1 @@
+"""Directed scenarios, one module per contract."""
