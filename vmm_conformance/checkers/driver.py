@@ -1,7 +1,8 @@
 """Judges histories of the contract ``driver``: what a driver answered, and what it then holds.
 
 Everything is judged from the history. The state believes the driver's answers, so once a driver has
-given a wrong one, nobody can know what it holds, and nothing behind that call is judged. Status codes are recorded, and not judged: any error is a refusal.
+given a wrong one, nobody can know what it holds, and nothing behind that call is judged. Status codes
+are recorded, and not judged: any error is a refusal.
 """
 
 from __future__ import annotations
@@ -9,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from vmm_conformance.checkers.driver_data import Data
+from vmm_conformance.checkers.driver_data import SHARED, Data
 from vmm_conformance.checkers.driver_facts import Facts, facts_of
-from vmm_conformance.checkers.driver_memory import Accounting
+from vmm_conformance.checkers.driver_memory import TEARDOWN, Accounting
 from vmm_conformance.checkers.driver_rules import OPEN, Rules, Ruling
 from vmm_conformance.checkers.driver_trails import LIFE_CYCLE, Trails
 from vmm_conformance.checkers.judge import Judge
 from vmm_conformance.contracts import Range, Status
 from vmm_conformance.history.events import CALLS, CRASHED, SUBJECT, Event, History
-from vmm_conformance.history.replay import Replay
+from vmm_conformance.history.replay import Replay, Visitor
 
 _HARMLESS: Final = frozenset({"reserve", "create", "mem_info", "address_range"})
 """Calls that may be wrongly refused without leaving a doubt about what the driver holds."""
@@ -38,7 +39,7 @@ def judge(history: History) -> Judge:
     return verdict
 
 
-class _Court:
+class _Court(Visitor):
     """Hears every event once, before and after the state takes it in."""
 
     def __init__(self, history: History, replay: Replay, facts: Facts, verdict: Judge) -> None:
@@ -54,8 +55,7 @@ class _Court:
         self._granularities: dict[tuple[int, int], Any] = {}
         self._ruling = OPEN
         self._refused: Event | None = None
-        self._capturing = 0
-        self._calls_in_capture = 0
+        self._capturing = False
         self._lost = facts.minimum == 0
         self._accepted: dict[str, Callable[[Event], None]] = {
             "get_access": self._access_told,
@@ -79,6 +79,8 @@ class _Court:
         """Rule on a call from the state before it."""
         if self._lost or event.kind not in CALLS:
             return
+        if event.kind == "create" and event.status == 0:
+            self._lost = self._handle_taken(event)
         self._ruling = self._data.rule(event) if event.kind in _MOVES_BYTES else self._rules.rule(event)
 
     def after(self, event: Event) -> None:
@@ -100,7 +102,7 @@ class _Court:
 
     def _call(self, event: Event, ruling: Ruling) -> None:
         if event.kind == "reserve" and event.status == 0:
-            self._check_overlap(event)
+            self._lost |= self._overlaps(event)
         self._compare(event, ruling)
         if self._lost:
             return
@@ -117,7 +119,7 @@ class _Court:
         if take_in is not None:
             take_in(event)
         if event.kind == "set_access":
-            self._trails.granted(event, tuple(dict.fromkeys(("DRIVER-58", *ruling.accept))))
+            self._trails.granted(event, ruling.accept if ruling.accept != (LIFE_CYCLE,) else ("DRIVER-58",))
         self._accounting.accepted(event)
         if self._state.ended:
             self._data.ended()
@@ -133,38 +135,49 @@ class _Court:
 
     def _compare(self, event: Event, ruling: Ruling) -> None:
         if event.status == CRASHED:
-            self._answer(event, ruling.tags or (LIFE_CYCLE,), False, "an answer", str(event.result))
+            self._answer(event, ruling.tags or (LIFE_CYCLE,), False, "an answer")
         elif ruling.refuse:
             if event.status == 0 or len(ruling.refuse) == 1:
-                self._answer(event, ruling.refuse, event.status != 0, "an error", _said(event))
+                self._answer(event, ruling.refuse, event.status != 0, "an error")
         elif ruling.accept:
             self._expect_accepted(event, ruling)
         elif event.kind == "mem_info" and self._refused is not None:
-            self._answer(event, (NOT_STICKY,), event.status == 0, "success, whatever was refused before", _said(event))
+            self._answer(event, (NOT_STICKY,), event.status == 0, "success, whatever was refused before")
 
     def _expect_accepted(self, event: Event, ruling: Ruling) -> None:
         tags = ruling.accept
         if self._capturing:
-            self._calls_in_capture += 1
             self._judge.witness(DURING_CAPTURE)
             if event.status in _CAPTURE_CODES:
                 tags = (DURING_CAPTURE,)
-        self._answer(event, tags, event.status == 0, "success", _said(event))
+        self._answer(event, tags, event.status == 0, "success")
 
-    def _answer(self, event: Event, tags: tuple[str, ...], good: bool, expected: str, actual: str) -> None:
+    def _answer(self, event: Event, tags: tuple[str, ...], good: bool, expected: str) -> None:
         for tag in tags:
-            if good:
-                self._judge.witness(tag)
-            else:
-                self._judge.expect(
-                    tag, event, False, f"{event.kind}{_arguments(event)}",
-                    expected=expected, actual=actual, range=_range(event),
-                )  # fmt: skip
-        self._lost |= not good and (event.status == 0 or event.kind not in _HARMLESS)
+            self._judge.witness(tag)
+        if good:
+            return
+        for tag in tags:
+            self._judge.fail(
+                tag, event, f"{event.kind}{_arguments(event)}",
+                expected=expected, actual=_said(event), range=_range(event),
+            )  # fmt: skip
+        self._lost |= event.status == 0 or event.kind not in _HARMLESS
 
     # -- what accepted calls said
 
-    def _check_overlap(self, event: Event) -> None:
+    def _handle_taken(self, event: Event) -> bool:
+        """Whether create gave out no handle, or one that is in use."""
+        taken = event.result == 0 or event.result in self._state.handles
+        if taken:
+            self._judge.expect(
+                SHARED, event, False, "the handle that create returned",
+                expected="a handle that is not in use, and not 0", actual=f"handle {event.result}",
+            )  # fmt: skip
+        return taken
+
+    def _overlaps(self, event: Event) -> bool:
+        """Whether reserve gave out what is in use."""
         low, high = event.result, event.result + event.args[0]
         others = [(r.address, r.size) for r in self._state.reservations.values() if r.made != event.seq]
         others += [(m.address, m.size) for m in self._state.allocations]
@@ -175,6 +188,7 @@ class _Court:
                 expected="addresses apart from every live range", actual=f"overlaps {clash and Range(*clash)}",
                 range=Range(low, event.args[0]),
             )  # fmt: skip
+        return clash is not None
 
     def _reserved(self, event: Event) -> None:
         size, alignment, _ = event.args
@@ -194,11 +208,11 @@ class _Court:
         right, told = view.right(device, address), int(event.result)
         replaced = view.replaced_right(device, address)
         if right == told:
-            self._trails.prove(view.access)
+            self._trails.prove_rights(view.access, device, address)
             if replaced and len(view.access.suspects) == 1:
                 self._judge.witness("DRIVER-57")
             return
-        last = view.access.last
+        last = view.access.culprit
         tags = last.tags_for(device, address) if last is not None else ("DRIVER-58",)
         if tags == ("DRIVER-48",) and told == replaced:
             tags = ("DRIVER-57",)
@@ -230,11 +244,10 @@ class _Court:
     # -- capture
 
     def _capture_begun(self, event: Event) -> None:
-        self._capturing = 1
-        self._calls_in_capture = 0
+        self._capturing = True
 
     def _capture_ended(self, event: Event) -> None:
-        self._capturing = 0
+        self._capturing = False
 
     # -- notes
 
@@ -244,6 +257,14 @@ class _Court:
             self._granularity(event, details)
         elif what == "teardown" and not self._lost:
             self._accounting.torn_down(event)
+        elif what == "unusable":
+            self._judge.expect(
+                LIFE_CYCLE, event, False, "opening a driver", expected="a driver", actual=details["error"]
+            )  # fmt: skip
+        elif what == "unclosed":
+            self._judge.expect(
+                TEARDOWN, event, False, "closing the driver", expected="nothing", actual=details["error"]
+            )  # fmt: skip
 
     def _granularity(self, event: Event, details: dict[str, Any]) -> None:
         place = (details["device"], details["space"])
@@ -267,6 +288,8 @@ class _Court:
 
 
 def _said(event: Event) -> str:
+    if event.status == CRASHED:
+        return f"it neither returned nor refused: {event.result}"
     if event.status == 0:
         return "success" if event.result is None else f"success, {event.result!r}"
     try:

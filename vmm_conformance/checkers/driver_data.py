@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from vmm_conformance.checkers.driver_bytes import Chunk, Contents
 from vmm_conformance.checkers.driver_facts import Facts
 from vmm_conformance.checkers.driver_rules import OPEN, Ruling, blamed, right_of_host
-from vmm_conformance.checkers.driver_trails import LIFE_CYCLE, Tags, Trails
+from vmm_conformance.checkers.driver_trails import LIFE_CYCLE, Tags, Trails, later
 from vmm_conformance.checkers.judge import Judge
 from vmm_conformance.contracts import Access, Range
 from vmm_conformance.history.events import Event
@@ -111,7 +111,9 @@ class Data:
         if most == Access.NONE:
             return Ruling((NO_ACCESS,))
         if not writes or sure == Access.READ_WRITE:
-            blame = (AT_ONCE,) if stream is not None else blamed(view.bytes.last, (LIFE_CYCLE,))
+            blame: Tags = (AT_ONCE,)
+            if stream is None:
+                blame = blamed(later(view.bytes.culprit, view.access.culprit), (LIFE_CYCLE,))
             return Ruling((), blame) if sure else OPEN
         if self._facts.capabilities.read_only_enforced:
             return Ruling((READ_ONLY,)) if most == Access.READ else OPEN
@@ -241,10 +243,11 @@ class Data:
 
     def _gather(self, parts: Iterable[Part]) -> list[tuple[int, bytes]]:
         """The known pieces of a range: distance from its start, and bytes."""
-        pieces, at = [], 0
+        pieces: list[tuple[int, bytes]] = []
+        at = 0
         for part in parts:
-            for chunk in self.contents.known(part.memory, part.low, part.high):
-                pieces.append((at + chunk.low - part.low, chunk.data))
+            known = self.contents.known(part.memory, part.low, part.high)
+            pieces += [(at + chunk.low - part.low, chunk.data) for chunk in known]
             at += part.high - part.low
         return pieces
 
@@ -286,7 +289,7 @@ class Data:
         if self.contents.memories > 1:
             tags.append(SHARED)
         if view is not None:
-            self._trails.prove(view.bytes, before=chunk.seq)
+            self._trails.prove_bytes(view.bytes, chunk.seq)
             if _alias_of(chunk, part):
                 tags.append(ALIAS)
             if view.replaced:
@@ -310,7 +313,7 @@ class Data:
             return (NEW_MEMORY, SHARED) if view is not None and view.replaced else (SHARED,), None
         if _alias_of(chunk, part) and part.mapping not in chunk.seen:
             return (ALIAS,), chunk.seq
-        suspect = view.bytes.last if view is not None else None
+        suspect = view.bytes.culprit if view is not None else None
         if suspect is not None and suspect.event.seq > chunk.seq and suspect.tags:
             return suspect.tags, suspect.event.seq
         if several:

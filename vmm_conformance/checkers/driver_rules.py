@@ -8,6 +8,7 @@ refused by. Where the documents leave the answer open there is no ruling.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Final, NamedTuple
 
 from vmm_conformance.checkers.driver_facts import Facts
@@ -33,10 +34,12 @@ OPEN: Final = Ruling()
 _RIGHTS: Final = frozenset(int(access) for access in Access)
 
 
+@cache
 def _refuse(*tags: str) -> Ruling:
     return Ruling(refuse=tuple(dict.fromkeys(tags)))
 
 
+@cache
 def _accept(*tags: str) -> Ruling:
     return Ruling(accept=tags or (LIFE_CYCLE,))
 
@@ -188,8 +191,7 @@ class Rules:
         if memory.mappings:
             return ("DRIVER-60",)
         tags = ("DRIVER-45",) if trails.past(memory).mapped else ()
-        reused = any(v.mapping.address < address + size and address < v.mapping.address + v.mapping.size for v in trails.ended)
-        return (*tags, "DRIVER-44") if reused else tags
+        return (*tags, "DRIVER-44") if trails.replaced(address, size) else tags
 
     def _unmap(self, address: int, size: int) -> Ruling:
         if size <= 0:
@@ -247,8 +249,8 @@ class Rules:
             return OPEN
         view = self._trails.view_at(address)
         if view is not None:
-            return _accept(*blamed(view.access.last, ("DRIVER-58",)))
-        size, tags = self._trails.unmapped.get(address, (0, ()))
+            return _accept(*blamed(view.access.culprit, ("DRIVER-58",)))
+        _, tags = self._trails.unmapped.get(address, (0, ()))
         return _refuse(*(tags or ("DRIVER-58",)))
 
     def _address_range(self, address: int) -> Ruling:

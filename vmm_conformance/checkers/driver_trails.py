@@ -3,7 +3,7 @@
 A mapping's rights and bytes stay as they are until a call changes them. Every call that might wrongly
 change them (an unmap next to it, a refused map onto it) leaves a `Suspect` on its trail, with the
 invariants that forbid it to. The next look that finds all in order proves the suspects innocent, a
-witness each; a look that does not blames the last one.
+witness each; a look that does not blames one of them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Suspect:
     to ``high``, has tags of its own.
     """
 
-    __slots__ = ("event", "high", "low", "named", "proven", "tags")
+    __slots__ = ("event", "high", "low", "named", "proven", "shown", "tags")
 
     def __init__(
         self, event: Event, tags: Tags, named: frozenset[int] | None = None, low: int = 0, high: int = 0
@@ -44,6 +44,7 @@ class Suspect:
         self.low = low
         self.high = high
         self.proven = False
+        self.shown: set[Tags] = set()
 
     def tags_for(self, device: int, address: int) -> Tags:
         """The invariants that it breaks if the rights of ``device`` at ``address`` are wrong."""
@@ -68,8 +69,12 @@ class Trail:
         self.suspects.append(suspect)
 
     @property
-    def last(self) -> Suspect | None:
-        """The call to blame."""
+    def culprit(self) -> Suspect | None:
+        """The call to blame: the latest, but of several that nothing was seen of since, one that was accepted."""
+        if len(self.suspects) > 1:
+            for suspect in reversed(self.suspects):
+                if not suspect.proven and suspect.event.status == 0:
+                    return suspect
         return self.suspects[-1] if self.suspects else None
 
 
@@ -109,7 +114,8 @@ class View:
         """Set the rights of ``device`` between the addresses ``low`` and ``high``."""
         count = -(-self.mapping.size // self.granule)
         granules = self.rights.setdefault(device, [0] * count)
-        for index in range((low - self.mapping.address) // self.granule, -(-(high - self.mapping.address) // self.granule)):
+        start, end = low - self.mapping.address, high - self.mapping.address
+        for index in range(start // self.granule, -(-end // self.granule)):
             granules[index] = access
 
     def believe(self, device: int, access: int, address: int) -> None:
@@ -175,15 +181,34 @@ class Trails:
         mapping = self.state.mapping_at(address)
         return self.views.get(mapping) if mapping else None
 
+    def replaced(self, address: int, size: int) -> list[View]:
+        """The views that were at these addresses last."""
+        end = address + size
+        return [
+            view
+            for view in self.ended
+            if view.mapping.address < end and address < view.mapping.address + view.mapping.size
+        ]
+
     # -- looks
 
-    def prove(self, trail: Trail, *, before: int | None = None) -> None:
-        """All is in order: a witness for each suspect (that came after event ``before``)."""
+    def prove_rights(self, trail: Trail, device: int, address: int) -> None:
+        """The rights of ``device`` at ``address`` are right: a witness for each suspect."""
         for suspect in trail.suspects:
-            if not suspect.proven and (before is None or suspect.event.seq > before):
-                suspect.proven = True
-                for tag in suspect.tags:
-                    self._judge.witness(tag)
+            self._prove(suspect, suspect.tags_for(device, address))
+
+    def prove_bytes(self, trail: Trail, since: int) -> None:
+        """Bytes that were known at event ``since`` are right: a witness for each later suspect."""
+        for suspect in trail.suspects:
+            if suspect.event.seq > since:
+                self._prove(suspect, suspect.tags)
+
+    def _prove(self, suspect: Suspect, tags: Tags) -> None:
+        suspect.proven = True
+        if tags not in suspect.shown:
+            suspect.shown.add(tags)
+            for tag in tags:
+                self._judge.witness(tag)
 
     # -- calls
 
@@ -207,7 +232,7 @@ class Trails:
         if mapping is None or mapping.made != event.seq:
             return
         past = self.past(mapping.memory)
-        replaced = [view for view in self.ended if _overlap(view.mapping, mapping)]
+        replaced = self.replaced(mapping.address, mapping.size)
         view = View(mapping, self._granule, replaced, past.mapped)
         tags = map_tags(view)
         view.access.add(Suspect(event, ("DRIVER-48",)))
@@ -272,6 +297,11 @@ class Trails:
         self.freed[event.args[0]] = event.args[1]
         low, high = event.args[0], event.args[0] + event.args[1]
         self.ended = [view for view in self.ended if not low <= view.mapping.address < high]
+
+
+def later(one: Suspect | None, other: Suspect | None) -> Suspect | None:
+    """The later of two."""
+    return max((s for s in (one, other) if s is not None), key=lambda s: s.event.seq, default=None)
 
 
 def map_tags(view: View) -> Tags:

@@ -52,10 +52,6 @@ class Allowed(NamedTuple):
         """Whether ``value`` is one of the values, of the same type (1 is not True)."""
         return any(type(value) is type(each) and value == each for each in self.values)
 
-    def __str__(self) -> str:
-        words = [repr(value) for value in self.values]
-        return " or ".join(words + ["an error that quotes the text"] * self.refusal)
-
 
 class Texts(NamedTuple):
     """The texts that a read finds; None is unset."""

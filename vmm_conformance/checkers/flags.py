@@ -22,7 +22,7 @@ from vmm_conformance.checkers.flag_tables import (
     is_negative,
     rule,
 )
-from vmm_conformance.checkers.judge import Checker, Judge
+from vmm_conformance.checkers.judge import Judge
 from vmm_conformance.contracts import Code, Revision
 from vmm_conformance.history.events import Event, History
 
@@ -66,8 +66,15 @@ class Answer(NamedTuple):
         return f"{self.what} with {self.details['code']}: {self.details['message']}"
 
 
+def judge(history: History) -> Judge:
+    """What one history of the contract ``flags`` says. Pure."""
+    verdicts = Judge()
+    check(history, verdicts)
+    return verdicts
+
+
 def check(history: History, judge: Judge) -> None:
-    """Judge one history of the contract ``flags``."""
+    """Add what ``history`` says to ``judge``."""
     revision = Revision(history.header["configuration"].revision)
     processes = [answers for answers in _processes(history, revision) if answers]
     if revision is Revision.FLAGS:
@@ -75,9 +82,6 @@ def check(history: History, judge: Judge) -> None:
     else:
         for answers in processes:
             _check_environment(judge, revision, answers)
-
-
-CHECKERS: Final[tuple[Checker, ...]] = (check,)
 
 
 def _processes(history: History, revision: Revision) -> Iterator[list[Answer]]:
@@ -209,7 +213,7 @@ def _check_values(judge: Judge, revision: Revision, answer: Answer) -> None:
             answer.event,
             allowed.holds(value),
             f"{answer} in revision {revision}: {setting} is wrong",
-            expected=f"{setting}={allowed}",
+            expected=_expected(setting, text, allowed),
             actual=answer.actual,
         )
     _check_negative(judge, answer, answer.settings[1])
@@ -255,7 +259,7 @@ def _check_refusal(judge: Judge, revision: Revision, answer: Answer, wanted: Exp
             answer.event,
             good,
             f"{answer} in revision {revision} gave no settings",
-            expected=_expected_refusal(name, text, allowed),
+            expected=_expected(name, text, allowed),
             actual=answer.actual,
         )
 
@@ -275,10 +279,9 @@ def _charged(answer: Answer, wanted: Expected) -> tuple[list[str], bool]:
     return rightly or refusable, right_code and bool(rightly)
 
 
-def _expected_refusal(name: str, text: str | None, allowed: Allowed) -> str:
-    if allowed.values and not allowed.refusal:
-        return f"{name}={allowed}"
-    return f"{Code.INVALID_ARGUMENT} with a message that quotes {text!r}"
+def _expected(name: str, text: str | None, allowed: Allowed) -> str:
+    refusal = [f"{Code.INVALID_ARGUMENT} with a message that quotes {text!r}"] * allowed.refusal
+    return " or ".join([*(f"{name}={value!r}" for value in allowed.values), *refusal])
 
 
 def _holds(wanted: Expected, answer: Answer) -> bool:

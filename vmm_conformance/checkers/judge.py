@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,6 +56,12 @@ class Judge:
     ) -> None:
         """``invariant`` is broken at ``event``."""
         self.findings.append(Finding(invariant, event.seq, event.op, message, expected, actual, range, cause))
+
+    def forget(self, invariants: Collection[str]) -> None:
+        """Take back all that was said of ``invariants``: they could not be seen."""
+        for id in invariants:
+            self.witnesses.pop(id, None)
+        self.findings[:] = [finding for finding in self.findings if finding.invariant not in invariants]
 
     def expect(self, invariant: str, event: Any, good: bool, message: str, **details: Any) -> bool:
         """Count a witness, and a finding unless ``good``. Returns ``good``."""

@@ -13,15 +13,13 @@ from vmm_conformance.checkers.judge import Judge
 from vmm_conformance.checkers.step_facts import Facts, Step
 from vmm_conformance.contracts import Range
 from vmm_conformance.history.events import SUBJECT, Event
-from vmm_conformance.history.replay import Replay
+from vmm_conformance.history.replay import Replay, Visitor
 from vmm_conformance.history.state import Memory
-
-STRIDE = 8
-"""Bytes per token in what an execution read."""
 
 
 class Expected(NamedTuple):
-    """Bytes that queued work must read: ``at`` is the position in the work's data."""
+    """Bytes that queued work must read: ``at`` is the position in the work's data (until the work is
+    known, the number of the read in the plan)."""
 
     event: Event
     step: Step
@@ -33,7 +31,7 @@ class Expected(NamedTuple):
     """The slot that execution reads, or -1 for the caller's look at its buffer."""
 
 
-class Contents:
+class Contents(Visitor):
     """A visitor that follows the tokens in every buffer. Walk it after `Facts`."""
 
     def __init__(self, replay: Replay, facts: Facts) -> None:
@@ -45,9 +43,7 @@ class Contents:
         self._owner: dict[Memory, int] = {}
         self._pending: dict[int, list[Expected]] = {}
         self._over: set[int] = set()
-
-    def before(self, event: Event) -> None:
-        """Nothing is judged before an event."""
+        self._raced: set[int] = set()
 
     def after(self, event: Event) -> None:
         """Follow what is written, remember what reads must see."""
@@ -61,11 +57,9 @@ class Contents:
         elif self._order.races:
             self._taint()
 
-    def finish(self) -> None:
-        """Nothing is left to do at the end."""
-
     def _taint(self) -> None:
         """Streams that nobody ordered touch one buffer: what has not run yet may see anything of it."""
+        self._raced.update(race.second.event.result for race in self._order.races)
         lost = {self._owner.get(race.first.memory) for race in self._order.races} - {None}
         for allocation in lost:
             self._known.pop(allocation, None)  # type: ignore[arg-type] # None was taken out
@@ -73,7 +67,10 @@ class Contents:
             wanted[:] = [one for one in wanted if one.allocation not in lost]
 
     def _contents(self, event: Event, details: dict[str, Any]) -> None:
-        self._known[details["allocation"]] = dict(details["tokens"])
+        if details.get("work") in self._raced:  # the last of several unordered writers: nobody knows which
+            self._known.pop(details["allocation"], None)
+        else:
+            self._known[details["allocation"]] = dict(details["tokens"])
 
     def _step(self, event: Event, details: dict[str, Any]) -> None:
         for buffer in details["buffers"]:
@@ -84,6 +81,9 @@ class Contents:
 
     def _execute(self, event: Event, details: dict[str, Any]) -> None:
         step = self._facts.steps_by_thread[event.thread]
+        for other in self._facts.open_steps():
+            if other is not step and other.executed and (other.injected or other.wanted != "ok"):
+                self._forget_written(other)  # it has failed, and let this thread in before it returned
         todo, pending = details["plan"], []
         for at, (slot, offset, length) in enumerate(todo.reads):
             allocation = step.buffers[slot].allocation
@@ -96,15 +96,21 @@ class Contents:
 
     def _executed(self, event: Event, details: dict[str, Any]) -> None:
         pending = self._pending.pop(event.thread, [])
-        if details["work"]:
-            self.expected[details["work"]] = pending
+        by_number = {wanted.at: wanted for wanted in pending}
+        for work, numbers in details["results"]:
+            mine = [by_number[n]._replace(at=at) for at, n in enumerate(numbers) if n in by_number]
+            self.expected[work] = mine
 
     def _stepped(self, event: Event, details: dict[str, Any]) -> None:
         step = self._facts.steps_by_thread[event.thread]
         if step.executed and (not step.ok or step.injected):
-            for buffer, use in zip(step.buffers, step.uses, strict=True):
-                if use is not None and use.writes:
-                    self._known.pop(buffer.allocation, None)
+            self._forget_written(step)
+
+    def _forget_written(self, step: Step) -> None:
+        """What an execution that failed may have written is unknown."""
+        for buffer, use in zip(step.buffers, step.uses, strict=True):
+            if use is not None and use.writes:
+                self._known.pop(buffer.allocation, None)
 
     def _observe(self, event: Event, details: dict[str, Any]) -> None:
         step = self._facts.steps_by_thread[event.thread]
@@ -123,8 +129,7 @@ def check_contents(facts: Facts, contents: Contents, judge: Judge) -> None:
             continue
         for wanted in expected:
             data = ran.args[1]
-            value = data[wanted.at] if wanted.slot < 0 else data[0][wanted.at * STRIDE :]
-            _compare(wanted, value[: len(wanted.data)], facts, judge)
+            _compare(wanted, data[wanted.at][: len(wanted.data)], facts, judge)
     _faults(facts, judge)
     _directions(facts, judge)
 

@@ -9,7 +9,7 @@ from vmm_conformance.checkers.step_plan import PlanFacts
 from vmm_conformance.contracts import Buffer, Range, Use
 from vmm_conformance.history.events import CALLS, SUBJECT, WORK, Event
 from vmm_conformance.history.ordering import Hazard, Race
-from vmm_conformance.history.replay import Replay
+from vmm_conformance.history.replay import Replay, Visitor
 from vmm_conformance.history.state import Mapping, Memory, Reservation, State
 
 SYNCS = frozenset({"stream_synchronize", "event_synchronize", "device_synchronize"})
@@ -115,7 +115,7 @@ class TakenAway:
     closing: bool
 
 
-class Facts:
+class Facts(Visitor):
     """A visitor that gathers steps, tracks, hazards, races and leftovers."""
 
     def __init__(self, replay: Replay, plans: list[PlanFacts], spaces: list[list[int]]) -> None:
@@ -143,18 +143,18 @@ class Facts:
         self._events = replay.history.events
         self._plans = plans
         self._open: dict[int, Step] = {}
+        self._closed: dict[int, int] = {}
         self._last: dict[tuple[int, int], Step] = {}
 
     def event(self, seq: int | None) -> Event | None:
         """The event with a number, if there is one."""
         return self._events[seq] if seq is not None and 0 <= seq < len(self._events) else None
 
-    # -- the walk
+    def open_steps(self) -> list[Step]:
+        """The steps that have begun and not returned, of all threads."""
+        return list(self._open.values())
 
-    def before(self, event: Event) -> None:
-        """Moved slots are judged by the state before the step's first call."""
-        if event.kind == "note" and event.args[0] == "step":
-            self._begin(event)
+    # -- the walk
 
     def after(self, event: Event) -> None:
         """File the event under its step."""
@@ -165,9 +165,6 @@ class Facts:
             self.ran[event.args[0]] = event
         elif kind in CALLS:
             self._call(event)
-
-    def finish(self) -> None:
-        """Nothing is left to do at the end."""
 
     def _call(self, event: Event) -> None:
         step = self._open.get(event.thread)
@@ -216,7 +213,9 @@ class Facts:
     def _note(self, event: Event) -> None:
         what, details = event.args
         self.notes.append(event)
-        if what == "execute":
+        if what == "step":
+            self._begin(event)
+        elif what == "execute":
             self._execute(event, details)
         elif what == "executed":
             self._open[event.thread].submitted = True
@@ -226,9 +225,9 @@ class Facts:
             self.closing = details["executable"]
         elif what == "closed":
             self.closing = None
+            self._closed.setdefault(details["executable"], event.seq)
             for (executable, _), track in self.tracks.items():
-                if executable == details["executable"] and track.closed_at is None:
-                    track.closed_at = event.seq
+                track.closed_at = self._closed.get(executable)
         elif what == "challenge":
             self.challenges.append((event, self._open[event.thread]))
         elif what == "drained":
@@ -238,9 +237,7 @@ class Facts:
         key = details["executable"], details["device"]
         track = self.tracks.get(key)
         if track is None:
-            track = self.tracks[key] = Track(*key, self._plans[key[0]])
-            gone = [t.closed_at for k, t in self.tracks.items() if k[0] == key[0] and t.closed_at is not None]
-            track.closed_at = gone[0] if gone else None
+            track = self.tracks[key] = Track(*key, self._plans[key[0]], closed_at=self._closed.get(key[0]))
         return track
 
     def _begin(self, event: Event) -> None:

@@ -43,7 +43,7 @@ class PlanFacts:
 
 
 def plan_facts(planned: Any, granularity: int) -> PlanFacts:
-    """Read an executable plan as spec/xla.md 2.1 does."""
+    """Read an executable plan as the executor must (STEP-100, STEP-102)."""
     count = len(planned.slots)
     traced_only = planned.mode == "CAPTURE_CMD_NEVER_UPDATE"
     always = planned.mode == "ALWAYS_UPDATE"

@@ -35,12 +35,13 @@ from vmm_conformance.contracts.step import (
 from vmm_conformance.contracts.subject import CONTRACTS, SUBJECT_CAPABILITIES, capability, contracts_of
 
 __all__ = [
+    "CONTRACTS",
+    "SUBJECT_CAPABILITIES",
     "Access",
     "Allocator",
     "AllocatorFactory",
     "Block",
     "Buffer",
-    "CONTRACTS",
     "Code",
     "Command",
     "Copy",
@@ -60,7 +61,6 @@ __all__ = [
     "Mutant",
     "Range",
     "Revision",
-    "SUBJECT_CAPABILITIES",
     "Settings",
     "Slot",
     "SpaceSpec",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 
 class Access(IntEnum):
@@ -128,6 +128,10 @@ class SpaceSpec:
     alignment: int = 256
 
 
+DEFAULT_GRANULARITY: Final = Granularity(4096, 4096)
+DEFAULT_SPACES: Final[Mapping[int, SpaceSpec]] = {0: SpaceSpec(256), 1: SpaceSpec(1024), 5: SpaceSpec(4096)}
+
+
 @dataclass(frozen=True, slots=True)
 class DriverOptions:
     """What a fresh driver is asked to be. Real devices take what they can from it."""
@@ -135,8 +139,8 @@ class DriverOptions:
     devices: int = 1
     capacity: int = 64 << 20
     """Physical bytes per device."""
-    granularity: Granularity = Granularity(4096, 4096)
-    spaces: Mapping[int, SpaceSpec] = field(default_factory=lambda: {0: SpaceSpec(256), 1: SpaceSpec(1024), 5: SpaceSpec(4096)})
+    granularity: Granularity = DEFAULT_GRANULARITY
+    spaces: Mapping[int, SpaceSpec] = field(default_factory=lambda: dict(DEFAULT_SPACES))
     capabilities: DriverCapabilities = DriverCapabilities()
     peers: bool = True
     """Whether devices can reach each other's memory."""
@@ -145,7 +149,7 @@ class DriverOptions:
 
 
 class Driver(Protocol):
-    """A driver. See spec V01 to V81 for the rules; each method names the ones that bind it."""
+    """A driver. The DRIVER invariants of the catalogue are its rules (`vmm-conformance list DRIVER`)."""
 
     @property
     def name(self) -> str: ...

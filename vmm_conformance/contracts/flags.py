@@ -12,7 +12,7 @@ from typing import Literal, Protocol
 
 
 class Revision(StrEnum):
-    """The flag grammars, which differ by revision (spec/decisions.md, Flags)."""
+    """The flag grammars, which differ by revision (FLAG-147 to FLAG-155)."""
 
     ENV_AUTO = "env-auto"
     ENV_BYTES = "env-bytes"

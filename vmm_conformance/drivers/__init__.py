@@ -1,0 +1,1 @@
+"""What subjects allocate from."""

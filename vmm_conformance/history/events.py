@@ -110,7 +110,8 @@ class Event:
 
     def __repr__(self) -> str:
         arguments = ", ".join(f"{n}={v!r}" for n, v in zip(FIELDS[self.kind], self.args, strict=False))
-        return f"<{self.seq} op{self.op} t{self.thread} {self.who} {self.kind}({arguments}) -> {self.status} {self.result!r}>"
+        where = f"{self.seq} op{self.op} t{self.thread} {self.who}"
+        return f"<{where} {self.kind}({arguments}) -> {self.status} {self.result!r}>"
 
 
 @dataclass(slots=True)

@@ -17,6 +17,8 @@ from vmm_conformance.history.events import Event
 from vmm_conformance.history.state import Mapping, Memory, Part, State
 
 Clock = dict[int, int]
+Accesses = dict[tuple[int, int, bool], "Use"]
+"""The last use of each piece of memory, by ``(low, high, writes)``."""
 HOST: Final = -1
 """In place of a stream: the host itself."""
 
@@ -108,7 +110,7 @@ class Order:
         self._capturing: dict[int, list[Event]] = {}
         self._graphs: dict[int, list[Event]] = {}
         self._lifetimes: dict[Mapping | Memory, dict[int, Use]] = {}
-        self._accesses: dict[Memory, list[Use]] = {}
+        self._accesses: dict[Memory, dict[int, Accesses]] = {}
         self._apply: dict[str, Callable[[Event], None]] = {
             "launch": self._submit, "copy": self._submit, "fill": self._submit, "write": self._submit,
             "read": self._submit, "graph_launch": self._graph_launch, "graph_begin": self._graph_begin,
@@ -168,11 +170,7 @@ class Order:
         """The host touches memory now: whatever it has not waited for races with it."""
         for address, size, writes in accesses(event):
             for part in self._state.parts(address, size):
-                use = Use(event, HOST, 0, part, writes)
-                for other in self._accesses.get(part.memory, ()):
-                    overlaps = other.low < use.high and use.low < other.high
-                    if overlaps and (writes or other.writes) and not self.over(other):
-                        self.races.append(Race(other, use))
+                self._compare(Use(event, HOST, 0, part, writes), self._host)
 
     def _graph_launch(self, event: Event) -> None:
         captured = self._graphs.get(event.args[0], [])
@@ -186,22 +184,24 @@ class Order:
             for part in self._state.parts(address, size):
                 use = Use(event, stream, tick, part, writes)
                 self._lifetimes.setdefault(part.mapping or part.memory, {})[stream] = use
-                self._check_race(use, clock)
+                streams = self._accesses.setdefault(part.memory, {})
+                if len(streams) > 1 or (streams and stream not in streams):
+                    self._compare(use, clock)
+                streams.setdefault(stream, {})[part.low, part.high, writes] = use
 
-    def _check_race(self, use: Use, clock: Clock) -> None:
-        """Compare with earlier uses of the same bytes; forget those that ``use`` makes redundant."""
-        earlier = self._accesses.setdefault(use.memory, [])
-        kept = []
-        for other in earlier:
-            overlaps = other.low < use.high and use.low < other.high
-            ordered = clock.get(other.stream, 0) >= other.tick
-            if overlaps and not ordered and (use.writes or other.writes) and other.event is not use.event:
-                self.races.append(Race(other, use))
-            covered = use.low <= other.low and other.high <= use.high
-            if not (ordered and covered and (use.writes or not other.writes)):
-                kept.append(other)
-        kept.append(use)
-        self._accesses[use.memory] = kept
+    def _compare(self, use: Use, clock: Clock) -> None:
+        """Compare with the last uses of the same bytes on other streams.
+
+        The last use on a stream stands for the earlier ones: what is ordered after it is ordered after them.
+        """
+        for stream, uses in self._accesses.get(use.memory, {}).items():
+            if stream == use.stream:
+                continue
+            reached = clock.get(stream, 0)
+            for other in uses.values():
+                overlaps = other.low < use.high and use.low < other.high
+                if overlaps and other.tick > reached and (use.writes or other.writes):
+                    self.races.append(Race(other, use))
 
     # -- graphs: what was captured runs with the addresses it was captured with
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
 
 from vmm_conformance.history.events import Event, History
 from vmm_conformance.history.ordering import Order
 from vmm_conformance.history.state import State
 
 
-class Visitor(Protocol):
-    """Looks at each event, once with the state before it and once with the state after it."""
+class Visitor:
+    """Looks at each event; inherit to leave out what is not needed."""
 
-    def before(self, event: Event) -> None: ...
-    def after(self, event: Event) -> None: ...
-    def finish(self) -> None: ...
+    def before(self, event: Event) -> None:
+        """The next event, while state and order are still as before it."""
+
+    def after(self, event: Event) -> None:
+        """The same event, when state and order have taken it in."""
+
+    def finish(self) -> None:
+        """There are no more events."""
 
 
 class Replay:
@@ -28,8 +33,8 @@ class Replay:
     def walk(self, *visitors: Visitor) -> None:
         """Show every event to every visitor, then let each finish."""
         state, order = self.state, self.order
-        befores = [visitor.before for visitor in visitors]
-        afters = [visitor.after for visitor in visitors]
+        befores = _of_their_own(visitors, "before")
+        afters = _of_their_own(visitors, "after")
         for event in self.history.events:
             for before in befores:
                 before(event)
@@ -39,3 +44,9 @@ class Replay:
                 after(event)
         for visitor in visitors:
             visitor.finish()
+
+
+def _of_their_own(visitors: tuple[Visitor, ...], name: str) -> list[Callable[[Event], None]]:
+    """The methods ``name`` that do something: an empty call per event would cost more than the walk."""
+    inherited = getattr(Visitor, name)
+    return [getattr(v, name) for v in visitors if getattr(type(v), name) is not inherited]

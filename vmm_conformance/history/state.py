@@ -103,9 +103,10 @@ class State:
         self._allocated: list[int] = []
         self._apply: dict[str, Callable[[Event], None]] = {
             name: getattr(self, f"_{name}")
-            for name in ("reserve", "address_free", "create", "retain", "release")
-            + ("map", "unmap", "set_access", "alloc", "free")
-        }
+            for name in (
+                "reserve", "address_free", "create", "retain", "release", "map", "unmap", "set_access", "alloc", "free",
+            )
+        }  # fmt: skip
 
     # -- questions
 

@@ -1,0 +1,1 @@
+"""What is run: operations as data, drawn from bytes, read from files, made small."""

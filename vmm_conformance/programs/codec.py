@@ -101,9 +101,7 @@ def _generic(type_: Any) -> Shape:
         return Table(*map(_shape, arguments))
     if origin in (Union, types.UnionType):
         return _union(arguments)
-    raise TypeError(
-        f"no JSON form for the type {type_}: use frozen dataclasses, NamedTuples, enums, tuples, mappings"
-    )
+    raise TypeError(f"no JSON form for the type {type_}: use frozen dataclasses, NamedTuples, enums, tuples, mappings")
 
 
 def _union(members: tuple[Any, ...]) -> Shape:

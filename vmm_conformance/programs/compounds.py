@@ -165,9 +165,7 @@ class Record(Shape):
         hints = get_type_hints(self.type)
         parts = {name: _Part(self._part(name, hints[name]), default) for name, default in _fields(self.type)}
         if self.tag and TAG in parts:
-            raise TypeError(
-                f"{self.type.__name__} may not have a field {TAG!r}: the key tells operations apart"
-            )
+            raise TypeError(f"{self.type.__name__} may not have a field {TAG!r}: the key tells operations apart")
         return parts
 
     def _part(self, name: str, hint: Any) -> Shape:
@@ -283,9 +281,7 @@ class Tagged(Shape):
             raise ProgramError(f"missing, accepted: {listed(self._by_tag)}", f".{TAG}")
         name = data[TAG]
         if not isinstance(name, str) or name not in self._by_tag:
-            raise ProgramError(
-                f"unknown operation {quoted(name)}, accepted: {listed(self._by_tag)}", f".{TAG}"
-            )
+            raise ProgramError(f"unknown operation {quoted(name)}, accepted: {listed(self._by_tag)}", f".{TAG}")
         return self._by_tag[name].read(data)
 
     def schema(self, definitions: Schema) -> Schema:

@@ -32,7 +32,7 @@ def decode(data: bytes, pins: Mapping[str, Any] | None = None) -> Program:
     """The program that ``data`` stands for. ``pins`` fixes fields of the configuration."""
     choices = Choices(data)
     configuration = replace(_configuration(choices), **(pins or {}))
-    wanted = 30 + choices.below(24)
+    wanted = 28 + choices.below(20)
     operations = _opening(choices)
     kinds = _swarm(choices)
     mistakes = choices.pick((88, 120, 150, 100))
@@ -77,17 +77,15 @@ def _opening(choices: Choices) -> list[Any]:
 def _swarm(choices: Choices) -> tuple[type, ...]:
     """The kinds of operations one program draws from, each as often as its weight says."""
     optional = choices.subset(tuple(kind for kind in _TABLE if kind not in _ALWAYS))
-    return tuple(
-        kind for kind, row in _TABLE.items() if kind in _ALWAYS or kind in optional for _ in range(row[0])
-    )
+    return tuple(kind for kind, row in _TABLE.items() if kind in _ALWAYS or kind in optional for _ in range(row[0]))
 
 
 def _operations(choices: Choices, kind: type, mistakes: int) -> list[Any]:
     """One operation, behind those that it needs and that would rarely be there by chance."""
     _, twists, make = _TABLE[kind]
     twist = choices.pick(twists) if twists and choices.chance(mistakes) else ops.EXACT
-    prepare = _PREPARATIONS.get((kind, twist), lambda c: [])
-    return [*prepare(choices), make(choices, twist)]
+    prepare = _PREPARATIONS.get((kind, twist))
+    return [*(prepare(choices) if prepare else ()), make(choices, twist)]
 
 
 def _two_reservations(c: Choices) -> list[Any]:

@@ -31,9 +31,7 @@ MapTwist: TypeAlias = Literal[
     "exact", "part", "unaligned-address", "unaligned-size", "empty", "offset",
     "past-end", "across", "outside", "too-big", "onto",
 ]  # fmt: skip
-UnmapTwist: TypeAlias = Literal[
-    "exact", "left", "middle", "right", "skew", "hole", "gap", "reserved", "twice", "empty"
-]
+UnmapTwist: TypeAlias = Literal["exact", "left", "middle", "right", "skew", "hole", "gap", "reserved", "twice", "empty"]
 AccessTwist: TypeAlias = Literal[
     "exact", "tail", "part", "bad-flag", "bad-device", "nobody", "empty",
     "short", "long", "hole", "gap", "reserved", "unmapped",

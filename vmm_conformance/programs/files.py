@@ -81,14 +81,10 @@ def from_data(data: Any) -> Program:
         raise mismatch("an object", data).under("$")
     _check_keys(data)
     if data["version"] != FORMAT_VERSION or isinstance(data["version"], bool):
-        raise ProgramError(
-            f"unknown version {quoted(data['version'])}, accepted: {FORMAT_VERSION}", "$.version"
-        )
+        raise ProgramError(f"unknown version {quoted(data['version'])}, accepted: {FORMAT_VERSION}", "$.version")
     contract = data["contract"]
     if not isinstance(contract, str) or contract not in CONTRACT_TYPES:
-        raise ProgramError(
-            f"unknown contract {quoted(contract)}, accepted: {listed(CONTRACT_TYPES)}", "$.contract"
-        )
+        raise ProgramError(f"unknown contract {quoted(contract)}, accepted: {listed(CONTRACT_TYPES)}", "$.contract")
     types = CONTRACT_TYPES[contract]
     configuration: Any = from_json(types.configuration, data.get("configuration", {}), "$.configuration")
     operations = from_json(tuple[OneOf(types.operations), ...], data["operations"], "$.operations")  # type: ignore[misc]

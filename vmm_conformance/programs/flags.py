@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from vmm_conformance.contracts import Revision
 from vmm_conformance.programs.choices import Choices
@@ -81,17 +81,17 @@ What C and Python read differently is among them.
 """
 
 
-def decode(data: bytes, configuration: Configuration | None = None) -> Program:
-    """The program that ``data`` stands for; its configuration is drawn too where none is given."""
+def decode(data: bytes, pins: Mapping[str, Any] | None = None) -> Program:
+    """The program that ``data`` stands for; ``pins`` fixes the ``revision``."""
     choices = Choices(data)
-    drawn = Configuration(choices.pick(tuple(Revision)))
-    used = configuration or drawn
+    drawn = choices.pick(tuple(Revision))
+    revision = Revision((pins or {}).get("revision", drawn))
     palette = ALWAYS + tuple(choices.pick(TEXTS) for _ in range(5 + choices.below(8)))
     operations: list[Operation] = []
     wanted = 25 + choices.below(40)
     while len(operations) < wanted and not choices.exhausted:
-        operations.append(_operation(choices, used.revision, palette, operations))
-    return Program(CONTRACT, used, tuple(operations))
+        operations.append(_operation(choices, revision, palette, operations))
+    return Program(CONTRACT, Configuration(revision), tuple(operations))
 
 
 def _operation(choices: Choices, revision: Revision, palette: tuple[str, ...], before: list[Operation]) -> Operation:

@@ -6,7 +6,7 @@ field of each operation is put back to its default or lowered, as long as the pr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass, replace
 from typing import Any, Final
 
@@ -14,6 +14,9 @@ from vmm_conformance.programs.program import Program
 
 MOST_RUNS: Final = 600
 """Runs that one shrinking may take. A count and not a time, so that the same program shrinks the same."""
+
+SIZES: Final = frozenset({"size", "granules"})
+"""Fields that are lowered, whatever their default."""
 
 Fails = Callable[[Program], bool]
 
@@ -62,38 +65,78 @@ def _fewer(program: Program, fails: Fails) -> Program:
 
 
 def _plainer(program: Program, fails: Fails) -> Program:
-    """Put fields of the operations, then of the configuration, to plainer values."""
+    """Put the operations' fields, then the configuration's, to plainer values, as long as it fails."""
     for index in range(len(program.operations)):
-        for change in _changes(program.operations[index]):
-            current = program.operations[index]
-            operation = change(current)
-            if operation == current:
-                continue
-            operations = program.operations[:index] + (operation,) + program.operations[index + 1 :]
-            candidate = program.with_operations(operations)
-            if fails(candidate):
-                program = candidate
-    for change in _changes(program.configuration):
-        configuration = change(program.configuration)
-        if configuration != program.configuration:
+        for place in _places(program.operations[index]):
+            for operation in _candidates(program.operations[index], place):
+                operations = (*program.operations[:index], operation, *program.operations[index + 1 :])
+                candidate = program.with_operations(operations)
+                if fails(candidate):
+                    program = candidate
+                    break
+    for place in _places(program.configuration):
+        for configuration in _candidates(program.configuration, place):
             candidate = replace(program, configuration=configuration)
             if fails(candidate):
                 program = candidate
+                break
     return program
 
 
-def _changes(value: Any) -> Iterator[Callable[[Any], Any]]:
-    """Ways to make a dataclass plainer, field by field."""
-    if not is_dataclass(value):
+Place = tuple[Any, ...]
+"""The way to a value: names of fields, numbers in tuples, keys of mappings."""
+
+
+def _places(value: Any) -> list[Place]:
+    """Every value inside a dataclass, outer ones first."""
+    found: list[Place] = []
+    if is_dataclass(value):
+        for each in fields(value):
+            found.append((each.name,))
+            found += [(each.name, *rest) for rest in _places(getattr(value, each.name))]
+    elif isinstance(value, tuple):
+        for number, item in enumerate(value):
+            found += [(number, *rest) for rest in _places(item)]
+    elif isinstance(value, Mapping):
+        found += [(key,) for key in value]
+    return found
+
+
+def _candidates(value: Any, place: Place) -> Iterator[Any]:
+    """``value`` with something plainer at ``place``, the plainest first."""
+    try:
+        for plain in _plain(value, place):
+            yield _put(value, place, plain)
+    except LookupError:  # an earlier change took the place away
         return
-    for field in fields(value):
-        if field.default is not MISSING:
-            yield lambda current, name=field.name, plain=field.default: replace(current, **{name: plain})
-        elif type(getattr(value, field.name)) is int:
-            yield lambda current, name=field.name: _lower(current, name, 0)
-            yield lambda current, name=field.name: _lower(current, name, 1)
-            yield lambda current, name=field.name: _lower(current, name, getattr(current, name) // 2)
 
 
-def _lower(current: Any, name: str, to: int) -> Any:
-    return replace(current, **{name: to}) if to < getattr(current, name) else current
+def _plain(value: Any, place: Place) -> list[Any]:
+    holder = value
+    for step in place[:-1]:
+        holder = getattr(holder, step) if isinstance(step, str) and is_dataclass(holder) else holder[step]
+    name = place[-1]
+    if isinstance(holder, Mapping):
+        return [None] if name in holder else []
+    current, default = getattr(holder, name), _default(holder, name)
+    if default is not MISSING and name not in SIZES:
+        return [default] if default != current else []
+    lower = [0, 1, current // 2] if type(current) is int else []
+    return [plain for plain in lower if plain < current]
+
+
+def _default(holder: Any, name: str) -> Any:
+    spec = next(each for each in fields(holder) if each.name == name)
+    return spec.default if spec.default_factory is MISSING else spec.default_factory()
+
+
+def _put(value: Any, place: Place, plain: Any) -> Any:
+    """A copy of ``value`` with ``plain`` at ``place``; an entry of a mapping is left out instead."""
+    step, rest = place[0], place[1:]
+    if isinstance(value, Mapping):
+        return {key: each for key, each in value.items() if key != step}
+    if isinstance(value, tuple):
+        return (*value[:step], _put(value[step], rest, plain), *value[step + 1 :])
+    inner = plain if not rest else _put(getattr(value, step), rest, plain)
+    return replace(value, **{step: inner})
+

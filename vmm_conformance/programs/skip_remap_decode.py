@@ -26,8 +26,8 @@ FAILING_FIRST: Final = ("alloc", "reserve", "alloc", "map", "set_access", "event
 """What a first step may fail at."""
 STATUSES: Final = (2, 1, 999)
 KINDS: Final = (
-    "move", "move", "swap", "bind", "recreate", "shrink", "grow", "disturb", "refill", "fail", "progress",
-    "order", "synchronize", "close",
+    "move", "move", "swap", "bind", "recreate", "shrink", "vacate", "grow", "disturb", "refill", "fail",
+    "progress", "order", "synchronize", "close",
 )  # fmt: skip
 SPACES: Final = (0, 0, 0, 1, 5)
 THRESHOLDS: Final = (0, 64, 256, 1024, 4096)
@@ -128,8 +128,7 @@ class _Operations:
 
     def draw(self) -> tuple[Any, ...]:
         """All operations; a fault before the very first step is drawn now and then."""
-        if "fail" in self._kinds and self._choices.chance(64):
-            self._out += [ops.Fail(self._choices.pick(FAILING_FIRST), 1 + self._choices.below(3)), self._step(), self._step()]
+        self._draw_first_failure()
         self._out.append(self._step())
         while not self._choices.exhausted and len(self._out) < LIMIT:
             if self._choices.chance(110):
@@ -137,6 +136,21 @@ class _Operations:
             else:
                 getattr(self, f"_draw_{self._choices.pick(self._kinds)}")()
         return tuple(self._out[:LIMIT])
+
+    def _draw_first_failure(self) -> None:
+        """A fault that the very first step meets; a shadow that is not to be had wherever there are shadows."""
+        choices = self._choices
+        shadows = any(e.copy_threshold and e.platform == "ROCM" for e in self._configuration.executables)
+        if self._configuration.compare:
+            return
+        if shadows and choices.chance(40):
+            failing = ops.Fail("alloc", 1 + choices.below(3))
+        elif "fail" in self._kinds and choices.chance(64):
+            failing = ops.Fail(choices.pick(FAILING_FIRST), 1 + choices.below(3))
+        else:
+            return
+        where = self._where()
+        self._out += [failing, self._step(where), self._step(where)]
 
     # -- operands
 
@@ -207,6 +221,18 @@ class _Operations:
         self._out += [ops.Resize(slot, max(0, smaller), **where), self._step(where)]
         if self._choices.chance(160):
             self._out.append(ops.Resize(slot, size, **where))
+
+    def _draw_vacate(self) -> None:
+        """One slot goes out of use while others exchange or share their buffers, and all comes back."""
+        where = self._where()
+        slot, one, other = (self._slot_of(where) for _ in range(3))
+        change = ops.Bind if self._choices.chance(128) else ops.Swap
+        back = ops.Move(one, **where) if change is ops.Bind else ops.Swap(one, other, **where)
+        size = self._slots_of(where)[slot].size
+        self._out += [
+            ops.Resize(slot, 0, **where), change(one, other, **where), self._step(where),
+            ops.Resize(slot, size, **where), back, self._step(where),
+        ]  # fmt: skip
 
     def _draw_grow(self) -> None:
         where = self._where()

@@ -1,0 +1,1 @@
+"""Runs programs: recorder, faults, one runner per contract, explorations and sessions."""

@@ -3,7 +3,8 @@
 The program's calls are recorded as the subject's, and what the harness does besides (looking at what a
 call may have changed, waiting for work, tearing down) as the harness's own. After each call it looks at
 free memory, and at the rights and the bytes of the mappings around, so that a checker can tell which
-call changed what. Notes: ``granularity`` (device, space, minimum, recommended), ``teardown`` (live).
+call changed what. Notes: ``granularity`` (device, space, minimum, recommended), ``teardown`` (complete,
+live), ``unusable`` (the driver could not even be made) and ``unclosed`` (error).
 
 Where a driver answers with anything but a result or a `DriverError`, the event's status is `CRASHED`.
 The harness waits for work in flight before it takes memory away: what becomes of such work is not
@@ -13,6 +14,7 @@ call undefined: stale handles, and queued work that may not touch its range.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -24,7 +26,7 @@ from vmm_conformance.contracts import (
     Granularity,
     status_name,
 )
-from vmm_conformance.history.events import CRASHED, HARNESS, History
+from vmm_conformance.history.events import CRASHED, HARNESS, Event, History
 from vmm_conformance.programs import driver_operations as ops
 from vmm_conformance.programs.program import Program
 from vmm_conformance.running.driver_actions import Actions
@@ -40,14 +42,27 @@ _SKIPPED: Final[Outcome] = {"status": "skipped", "code": "", "message": "nothing
 def run(program: Program, subject: Any, open_driver: OpenDriver) -> History:
     """What a fresh driver answers to ``program``: ``subject.driver(options)``, or one from ``open_driver``."""
     options = driver_options(program.configuration)
-    driver: Driver = getattr(subject, "driver", open_driver)(options)
     history = History({"contract": program.contract, "configuration": program.configuration, "options": options})
     try:
+        driver: Driver = getattr(subject, "driver", open_driver)(options)
         history.header.update(_facts(driver))
-        _Run(program, Recorder(driver, history), options).all()
+        recorder = Recorder(driver, history)
+    except Exception as error:  # whatever a driver does is a verdict, never a traceback of ours
+        return _with_note(history, "unusable", error)
+    try:
+        _Run(program, recorder, options).all()
     finally:
-        driver.listen(None)
-        driver.close()
+        try:
+            driver.listen(None)
+            driver.close()
+        except Exception as error:
+            _with_note(history, "unclosed", error)
+    return history
+
+
+def _with_note(history: History, what: str, error: Exception) -> History:
+    event = Event(len(history), -1, 0, HARNESS, "note", (what, {"error": f"{type(error).__name__}: {error}"}))
+    history.events.append(event)
     return history
 
 
@@ -81,6 +96,7 @@ def _facts(driver: Driver) -> dict[str, Any]:
         "capabilities": driver.capabilities,
         "devices": count,
         "peers": peers,
+        "not_applicable": {} if driver.capabilities.unmap_waits else {"DRIVER-75": "it declares that unmap does not wait"},
     }
 
 
@@ -91,11 +107,12 @@ class _Run:
         self._program = program
         self._recorder = recorder
         self._spaces = tuple(sorted(options.spaces)) or (0,)
-        self._devices = recorder.driver.device_count
+        self._devices: int = recorder.history.header["devices"]
 
     def all(self) -> None:
         """The program, then the teardown, as one more operation."""
-        minimum = self._granularities()
+        self._granularities()
+        minimum = self._minimum()
         if minimum <= 0 or minimum & (minimum - 1):
             return  # nothing can be asked for in such granules, and the checker has seen enough
         actions = Actions(self._recorder, minimum, self._spaces)
@@ -107,15 +124,16 @@ class _Run:
         actions.finish()
         self._granularities()
 
-    def _granularities(self) -> int:
-        """Note the granularity of each device and space. Returns the minimum of device 0, 0 if refused."""
+    def _granularities(self) -> None:
+        """Note the granularity of each device and space."""
         for device in range(self._devices):
             for space in self._spaces:
                 note_granularity(self._recorder, device, space)
-        try:
-            return self._recorder.driver.granularity().minimum
-        except Exception:  # the note has it
-            return 0
+
+    def _minimum(self) -> int:
+        """The minimum granularity of device 0 in the first space, as noted; 0 if there was no answer."""
+        minimum: int = self._recorder.history.events[0].args[1].get("minimum", 0)
+        return minimum
 
     def _one(self, actions: Actions, operation: Any) -> None:
         recorder = self._recorder
@@ -140,7 +158,7 @@ class _Run:
 def note_granularity(recorder: Recorder, device: int, space: int) -> None:
     """Note what the driver answers for ``device`` and ``space``."""
     try:
-        minimum, recommended = recorder.driver.granularity(device, space)
+        minimum, recommended = map(operator.index, recorder.driver.granularity(device, space))
         recorder.note("granularity", device=device, space=space, minimum=minimum, recommended=recommended)
     except DriverError as error:
         recorder.note("granularity", device=device, space=space, status=error.status)

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 _TOKEN: Final = 8
 
-_MOVES_MEMORY: Final = frozenset({"reserve", "address_free", "create", "retain", "release", "map", "unmap", "alloc", "free"})
+_MOVES_MEMORY: Final = frozenset(
+    {"reserve", "address_free", "create", "retain", "release", "map", "unmap", "alloc", "free"}
+)
 """Calls after which free memory is looked at."""
 
 _RANGED: Final = frozenset({"address_free", "map", "unmap", "set_access", "write", "read"})
@@ -30,7 +32,7 @@ class Probes:
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
         self._state = calls.state
-        self._devices = calls.recorder.driver.device_count
+        self._devices = calls.ranges.devices
         self._turn = 0
         self._marks: dict[Memory, dict[int, int]] = {}
 
@@ -56,7 +58,7 @@ class Probes:
 
     def after(self, kind: str, args: tuple[Any, ...], status: int, watched: list[Mapping]) -> None:
         """Look at what the call may have changed, and may not have."""
-        if kind in _MOVES_MEMORY:
+        if status != 0 or kind in _MOVES_MEMORY:
             self.memory()
         if status != 0 or kind == "release":
             for mapping in {id(m): m for m in watched[:1] + watched[-1:]}.values():
@@ -95,7 +97,7 @@ class Probes:
         for mapping in {id(m): m for m in (changed[:1] + changed[-1:])}.values():
             self._rights(mapping)
         for beside in self._beside(changed):
-            self._rights(beside)
+            self._calls.call(HARNESS, "get_access", beside.address, self._next_device())
         if changed:
             other = self._other_mapping(changed[0])
             if other is not None:
@@ -127,7 +129,7 @@ class Probes:
         self._rights(mapping)
         marks = self._marks.get(mapping.memory)
         if marks and mapping.rights.get(mapping.memory.device, 0) & Access.READ:
-            chosen = list(marks.items())[:16 if thorough else 2]
+            chosen = list(marks.items())[: 16 if thorough else 2]
             for low, size in chosen:
                 self._read_memory(mapping, low, size)
 

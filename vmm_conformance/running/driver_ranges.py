@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from vmm_conformance.contracts import Access, Range
@@ -224,9 +224,7 @@ class Ranges(Operands):
     def _seam(self, op: ops.Write | ops.Read, party: Party, *, write: bool) -> Range | None:
         needed = Access.READ_WRITE if write else Access.READ
         seams = [m for m in self._tails() if _may(m, party, needed)]
-        seams = [
-            m for m in seams if (left := self.state.mapping_at(m.address - 1)) and _may(left, party, needed)
-        ]
+        seams = [m for m in seams if (left := self.state.mapping_at(m.address - 1)) and _may(left, party, needed)]
         right = nth(seams, op.mapping)
         size = max(op.size, 2)
         return Range(right.address - size // 2, size) if right else None

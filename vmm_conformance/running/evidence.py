@@ -6,7 +6,7 @@ from typing import Any
 
 from vmm_conformance.checkers.judge import Finding
 from vmm_conformance.contracts import Range
-from vmm_conformance.history.events import History
+from vmm_conformance.history.events import SUBJECT, History
 from vmm_conformance.history.state import State
 
 Row = dict[str, Any]
@@ -41,10 +41,10 @@ def address_map(history: History, finding: Finding) -> list[Row]:
     names: dict[int, int] = {}
     for mapping in state.mappings:
         handle = names.setdefault(mapping.memory.handle, len(names) + 1)
-        rows.append(_row(mapping.address, mapping.size, f"mapped by {mapping.who}: memory {handle} of {mapping.memory.who}"))
-    rows += [
-        _row(a.address, a.size, f"allocated by {a.who}, space {a.space}") for a in state.allocations if a.who == "subject"
-    ]
+        label = f"mapped by {mapping.who}: memory {handle} of {mapping.memory.who}"
+        rows.append(_row(mapping.address, mapping.size, label))
+    own = [allocation for allocation in state.allocations if allocation.who == SUBJECT]
+    rows += [_row(a.address, a.size, f"allocated by {a.who}, space {a.space}") for a in own]
     if finding.range is not None:
         for row in rows:
             row["marked"] = _overlap(row, finding.range)

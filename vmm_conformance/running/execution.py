@@ -1,17 +1,18 @@
-"""What the harness does when a step executor calls execute: copies that stand for kernels.
+"""What the harness does when a step executor calls execute: reads, writes and copies that stand for kernels.
 
-Every slot that execution reads is copied, token by token, into a scratch buffer that is then read
-back; every slot that it writes gets fresh tokens from another. Under capture the first token of each
-persistent slot goes through a graph that keeps the address of the first execution for ever; all
-else takes the table of the step. All reads come before all writes; writes go in ascending slot order.
+Every mark of every slot that execution reads is read, and every mark of every slot that it writes gets
+a fresh token. Under capture the first mark of each persistent slot goes through a graph, which keeps
+the address of the first execution for ever: tokens and results then lie in scratch buffers at fixed
+addresses, refilled and read in stream order, so that no two steps write the same bytes. All else takes
+the table of the step. All reads come before all writes; writes go in ascending slot order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from vmm_conformance.contracts import Copy, Driver, Range, Use, Work
+from vmm_conformance.contracts import Copy, Driver, Range, Use, Write
 from vmm_conformance.running.caller import TOKEN, TokenSource, marks
 
 
@@ -32,10 +33,17 @@ class Written(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """One execution: what is read, in the order of the result, and what is written."""
+    """One execution: what is read, and what is written."""
 
     reads: tuple[Read, ...]
     writes: tuple[Written, ...]
+
+
+class Result(NamedTuple):
+    """The data of ``work`` is what the plan's reads with these numbers read, in order."""
+
+    work: int
+    reads: tuple[int, ...]
 
 
 def plan(table: Sequence[Range], uses: Sequence[Use | None], tokens: TokenSource) -> Plan:
@@ -52,13 +60,11 @@ def plan(table: Sequence[Range], uses: Sequence[Use | None], tokens: TokenSource
     return Plan(tuple(reads), tuple(writes))
 
 
-class Scratch:
+class Scratch(NamedTuple):
     """Harness memory at fixed addresses for one stream: tokens to write, bytes that were read."""
 
-    def __init__(self, driver: Driver, device: int, slots: int) -> None:
-        size = max(1, slots) * 2 * TOKEN
-        self.tokens = driver.alloc(size, device=device)
-        self.results = driver.alloc(size, device=device)
+    tokens: int
+    results: int
 
 
 class Execution:
@@ -71,25 +77,44 @@ class Execution:
         self._capture = capture
         self._scratch: dict[int, Scratch] = {}
         self._baked: dict[int, int] = {}
-        self._graphs: dict[Any, int] = {}
+        self._graphs: dict[tuple[int, tuple[Copy, ...]], int] = {}
 
     def submit(
-        self, stream: int, table: Sequence[Range], persistent: Sequence[int] | None, todo: Plan
-    ) -> Work | None:
-        """Give the work to ``stream``; the returned work's data is what was read, in order."""
-        scratch = self._scratch.get(stream)
-        if scratch is None:
-            scratch = self._scratch[stream] = Scratch(self._driver, self._device, self._slots)
-        captured = self._bake(table, persistent)
-        if todo.writes:
-            self._driver.write(scratch.tokens, b"".join(w.data.ljust(TOKEN) for w in todo.writes), stream=stream)
-        ins, outs = self._copies(scratch, table, todo)
-        self._launch(stream, [copy for slot, copy in ins if slot not in captured])
-        self._replay(stream, scratch, todo, captured)
-        self._launch(stream, [copy for slot, copy in outs if slot not in captured])
-        if not todo.reads:
-            return None
-        return self._driver.read(scratch.results, len(todo.reads) * TOKEN, stream=stream)
+        self,
+        stream: int,
+        table: Sequence[Range],
+        persistent: Sequence[int] | None,
+        todo: Plan,
+        *,
+        shared: bool = False,
+    ) -> tuple[Result, ...]:
+        """Give the work to ``stream``, without waiting; says which work reads what.
+
+        Where slots are ``shared`` (two of them show one buffer) the order of writes matters, and nothing
+        goes through the graph.
+        """
+        baked = self._bake(table, persistent)
+        captured = {} if shared else baked
+        direct = tuple(n for n, read in enumerate(todo.reads) if read.offset or read.slot not in captured)
+        reads = [Range(table[r.slot].address + r.offset, r.length) for r in (todo.reads[n] for n in direct)]
+        writes = [
+            Write(table[w.slot].address + w.offset, w.data)
+            for w in todo.writes
+            if w.offset or w.slot not in captured
+        ]
+        if not captured:
+            return self._launch(stream, reads, direct, writes)
+        results = self._launch(stream, reads, direct, [])
+        fetched, through = self._replay(stream, todo, captured)
+        return results + self._launch(stream, fetched, through, writes)
+
+    def _launch(
+        self, stream: int, reads: Sequence[Range], numbers: tuple[int, ...], writes: Sequence[Write]
+    ) -> tuple[Result, ...]:
+        if not reads and not writes:
+            return ()
+        work = self._driver.launch(stream, reads=reads, writes=writes)
+        return (Result(work.id, numbers),) if reads else ()
 
     def _bake(self, table: Sequence[Range], persistent: Sequence[int] | None) -> dict[int, int]:
         """The captured address of each persistent slot; those of the first execution stay."""
@@ -97,46 +122,40 @@ class Execution:
             return {}
         for slot in persistent:
             if 0 <= slot < len(table):
-                self._baked.setdefault(slot, table[slot][0])
+                self._baked.setdefault(slot, table[slot].address)
         return {slot: self._baked[slot] for slot in persistent if slot in self._baked}
 
-    @staticmethod
-    def _copies(
-        scratch: Scratch, table: Sequence[Range], todo: Plan
-    ) -> tuple[list[tuple[int | None, Copy]], list[tuple[int | None, Copy]]]:
-        """Copies for the reads and for the writes; None instead of a slot where it is never captured."""
-        ins: list[tuple[int | None, Copy]] = []
-        for at, (slot, offset, length) in enumerate(todo.reads):
-            copy = Copy(scratch.results + at * TOKEN, table[slot][0] + offset, length)
-            ins.append((slot if offset == 0 else None, copy))
-        outs: list[tuple[int | None, Copy]] = []
-        for at, (slot, offset, data) in enumerate(todo.writes):
-            copy = Copy(table[slot][0] + offset, scratch.tokens + at * TOKEN, len(data))
-            outs.append((slot if offset == 0 else None, copy))
-        return ins, outs
+    def _replay(
+        self, stream: int, todo: Plan, captured: dict[int, int]
+    ) -> tuple[list[Range], tuple[int, ...]]:
+        """Launch the graph of the captured copies; returns where the reads' results will lie, and their numbers."""
+        reads = [(n, r) for n, r in enumerate(todo.reads) if not r.offset and r.slot in captured]
+        writes = [w for w in todo.writes if not w.offset and w.slot in captured]
+        if not reads and not writes:
+            return [], ()
+        scratch = self._scratch_of(stream)
+        ins = [Copy(scratch.results + r.slot * TOKEN, captured[r.slot], r.length) for _, r in reads]
+        outs = [Copy(captured[w.slot], scratch.tokens + w.slot * TOKEN, len(w.data)) for w in writes]
+        if writes:
+            fresh = [Write(scratch.tokens + w.slot * TOKEN, w.data) for w in writes]
+            self._driver.launch(stream, writes=fresh)
+        self._driver.graph_launch(self._graph(stream, (*ins, *outs)), stream)
+        return [Range(copy.target, copy.size) for copy in ins], tuple(n for n, _ in reads)
 
-    def _launch(self, stream: int, copies: Sequence[Copy]) -> None:
-        if copies:
-            self._driver.launch(stream, copies=copies)
+    def _scratch_of(self, stream: int) -> Scratch:
+        scratch = self._scratch.get(stream)
+        if scratch is None:
+            size = self._slots * TOKEN
+            tokens, results = (self._driver.alloc(size, device=self._device) for _ in range(2))
+            scratch = self._scratch[stream] = Scratch(tokens, results)
+        return scratch
 
-    def _replay(self, stream: int, scratch: Scratch, todo: Plan, captured: dict[int, int]) -> None:
-        """Launch the graph of the captured copies; it is captured again only if its shape changes."""
-        copies = [
-            Copy(scratch.results + at * TOKEN, captured[read.slot], read.length)
-            for at, read in enumerate(todo.reads)
-            if read.offset == 0 and read.slot in captured
-        ] + [
-            Copy(captured[write.slot], scratch.tokens + at * TOKEN, len(write.data))
-            for at, write in enumerate(todo.writes)
-            if write.offset == 0 and write.slot in captured
-        ]
-        if not copies:
-            return
-        shape = (stream, tuple(copies))
-        graph = self._graphs.get(shape)
+    def _graph(self, stream: int, copies: tuple[Copy, ...]) -> int:
+        """The graph of these copies, captured when they are first needed."""
+        graph = self._graphs.get((stream, copies))
         if graph is None:
             self._driver.graph_begin(stream)
             self._driver.launch(stream, copies=copies)
-            captured_graph = self._driver.graph_end(stream)
-            graph = self._graphs[shape] = self._driver.graph_instantiate(captured_graph)
-        self._driver.graph_launch(graph, stream)
+            graph = self._driver.graph_instantiate(self._driver.graph_end(stream))
+            self._graphs[stream, copies] = graph
+        return graph

@@ -42,24 +42,35 @@ class Bench:
     plug: Plug
     subject: Any
     open_driver: OpenDriver
+    unseen: frozenset[str] = frozenset()
+    """Invariants that cannot be judged, since the subject's driver calls cannot be recorded."""
 
     def run(self, program: Program) -> Judged:
         """Run and judge ``program`` once."""
         history = self.plug.run(program, self.subject, self.open_driver)
-        return Judged(history, self.plug.judge(history))
+        judge = self.plug.judge(history)
+        if self.unseen:
+            judge.forget(self.unseen)
+        return Judged(history, judge)
 
 
 @dataclass(slots=True)
 class Seen:
-    """What many programs came to. ``first`` keeps the first failing program of each invariant."""
+    """What many programs came to.
+
+    ``first`` keeps the first failing program of each invariant; ``inapplicable`` says of an invariant
+    why the subject's declarations rule it out.
+    """
 
     programs: int = 0
     witnesses: dict[str, int] = field(default_factory=dict)
+    inapplicable: dict[str, str] = field(default_factory=dict)
     first: dict[str, tuple[Program, int]] = field(default_factory=dict)
 
     def add(self, program: Program, judged: Judged) -> None:
         """Count one judged program."""
         self.programs += 1
+        self.inapplicable |= judged.history.header.get("not_applicable", {})
         for id, count in judged.judge.witnesses.items():
             self.witnesses[id] = self.witnesses.get(id, 0) + count
         for id in judged.broken():

@@ -9,16 +9,21 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from vmm_conformance.contracts import FlagReader, Revision
+from vmm_conformance.contracts import FlagReader, Revision, capability
 from vmm_conformance.history.events import HARNESS, Event, History
 from vmm_conformance.programs.flags import CONTRACT, Read
 from vmm_conformance.programs.program import Program
 from vmm_conformance.running.outcome import Outcome, attempt
 
 
-def run(program: Program, subject: Any) -> History:
-    """What ``subject`` (which offers ``flags(revision)``) answers to ``program``."""
+def run(program: Program, subject: Any, open_driver: object = None) -> History:
+    """What ``subject`` (which offers ``flags(revision)``) answers to ``program``. No driver is opened.
+
+    A revision that the subject does not declare (capability ``revisions``) is not run: the history is empty.
+    """
     history = History({"contract": CONTRACT, "configuration": program.configuration})
+    if program.configuration.revision not in capability(subject, "revisions"):
+        return history
     events = history.events
 
     def record(op: int, kind: str, *arguments: Any) -> None:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from vmm_conformance.contracts import Mutant
 from vmm_conformance.programs.program import Program
 from vmm_conformance.programs.shrink import shrink
-from vmm_conformance.running.explore import Bench, Judged, generate
-from vmm_conformance.running.plugs import plug
-from vmm_conformance.running.session import BUDGETS
-from vmm_conformance.running.subjects import open_driver
+from vmm_conformance.running.explore import Bench, generate
+from vmm_conformance.running.session import BUDGETS, bench_for
 from vmm_conformance.running.suites import Exploration, Suite, load_suites
 
 CHUNK: Final = 20
@@ -78,36 +76,49 @@ def _hunt_by_name(task: tuple[str, int, str]) -> Kill:
     return hunt(next(mutant for mutant in all_mutants() if mutant.id == name), seed, budget)
 
 
-def hunt(mutant: Mutant, seed: int, budget: str = "ci", *, minimal: bool = True) -> Kill:
-    """Explore until the mutant's own invariant is found broken, then try the directed scenarios.
+def hunt(mutant: Mutant, seed: int, budget: str = "ci") -> Kill:
+    """Look for a program on which the mutant's own invariant is found broken, and make it small."""
+    start = time.monotonic()
+    hit = first_hit(mutant, seed, budget)
+    if hit is None:
+        return Kill(mutant.id, mutant.contract, mutant.breaks[0], seed, False, False, seconds=time.monotonic() - start)
+    bench = bench_for(mutant.contract, mutant.subject)
+    small = shrink(hit.program, lambda program: mutant.breaks[0] in bench.run(program).broken())
+    return Kill(
+        mutant.id, mutant.contract, mutant.breaks[0], seed, True, hit.explored, hit.found[0],
+        hit.found, hit.by, hit.programs, len(small.operations), time.monotonic() - start,
+    )  # fmt: skip
+
+
+class Hit(NamedTuple):
+    """The first program on which a mutant's own invariant was found broken, and what was found with it.
+
+    ``by`` is the exploration or scenario, ``programs`` how many of either kind were run to find it.
+    """
+
+    program: Program
+    found: tuple[str, ...]
+    by: str
+    programs: int
+    explored: bool
+
+
+def first_hit(mutant: Mutant, seed: int, budget: str = "ci") -> Hit | None:
+    """Explore, then try the directed scenarios.
 
     Explorations take turns in chunks of `CHUNK` programs, within the contract's ``budget`` in all.
     """
     suite = next(suite for suite in load_suites() if suite.contract == mutant.contract)
-    bench = Bench(plug(mutant.contract), mutant.subject, open_driver("host"))
-    start = time.monotonic()
+    bench = bench_for(mutant.contract, mutant.subject)
     for explored, runs in ((True, _explorations(suite, seed, BUDGETS[budget], bench)), (False, _directed(suite))):
-        hit = _first_hit(mutant, bench, runs)
-        if hit is not None:
-            by, count, program, judged = hit
-            small = shrink(program, lambda p: mutant.breaks[0] in bench.run(p).broken()) if minimal else program
-            broken = judged.broken()
-            return Kill(
-                mutant.id, mutant.contract, mutant.breaks[0], seed, True, explored, next(iter(broken)),
-                tuple(broken), by, count, len(small.operations), time.monotonic() - start,
-            )  # fmt: skip
-    return Kill(mutant.id, mutant.contract, mutant.breaks[0], seed, False, False, seconds=time.monotonic() - start)
+        for count, (by, program) in enumerate(runs, 1):
+            broken = bench.run(program).broken()
+            if mutant.breaks[0] in broken:
+                return Hit(program, tuple(broken), by, count, explored)
+    return None
 
 
 Run = tuple[str, Program]
-
-
-def _first_hit(mutant: Mutant, bench: Bench, runs: Iterable[Run]) -> tuple[str, int, Program, Judged] | None:
-    for count, (by, program) in enumerate(runs, 1):
-        judged = bench.run(program)
-        if mutant.breaks[0] in judged.broken():
-            return by, count, program, judged
-    return None
 
 
 def _directed(suite: Suite) -> Iterator[Run]:
@@ -136,4 +147,4 @@ def _chunk(contract: str, exploration: Exploration, seed: int, turn: int) -> lis
     return out
 
 
-__all__ = ["Kill", "hunt", "kill_matrix"]
+__all__ = ["Hit", "Kill", "first_hit", "hunt", "kill_matrix"]

@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from vmm_conformance.contracts import contracts_of
+from vmm_conformance.contracts import capability, contracts_of
 from vmm_conformance.programs.program import Program
 from vmm_conformance.programs.scenario import Scenario
 from vmm_conformance.running.explore import Bench, Seen, failures, generate
 from vmm_conformance.running.plugs import plug
-from vmm_conformance.running.results import ItemResult
+from vmm_conformance.running.results import NOT_APPLICABLE, ItemResult
 from vmm_conformance.running.subjects import DRIVERS, open_driver, resolve_subject
 from vmm_conformance.running.suites import Exploration, Suite, load_suites
 
@@ -97,7 +97,16 @@ def _items(suite: Suite, spec: str, options: Options) -> list[Item]:
 
 def bench_for(contract: str, subject: object, driver: str = "host") -> Bench:
     """A subject ready to run programs of ``contract``."""
-    return Bench(plug(contract), subject, open_driver(driver))
+    return Bench(plug(contract), subject, open_driver(driver), _unseen(contract, subject))
+
+
+def _unseen(contract: str, subject: object) -> frozenset[str]:
+    """What cannot be judged of a subject that does not use the driver it is given."""
+    from vmm_conformance.catalogue import catalogue
+
+    if capability(subject, "traced"):
+        return frozenset()
+    return frozenset(entry.id for entry in catalogue().of(contract) if entry.trace == "yes")
 
 
 def item_seed(item: Item, seed: int) -> int:
@@ -123,6 +132,8 @@ def run_item(item: Item, options: Options, *, progress: Progress | None = None) 
         result.unknown = {"*": f"{type(error).__name__}: {error}"}
     if result.state == "stopped" and seen.first:
         result.failures = failures(bench, seen, small=False)
+    result.untested |= dict.fromkeys(sorted(bench.unseen), "no trace")
+    result.untested |= {id: f"{NOT_APPLICABLE}{why}" for id, why in sorted(seen.inapplicable.items())}
     result.executed = seen.programs
     result.witnesses = dict(sorted(seen.witnesses.items()))
     result.seconds = time.monotonic() - start

@@ -407,8 +407,9 @@ class _Run:
         if operation.probe and not self.duel.blocked and self.recorder.thread() == 0:
             self._challenge(operation, where, bound, uses)
         if not before:
-            work = bound.execution.submit(where["stream"], entries, kept, todo)
-            self.recorder.note("executed", **where, work=work.id if work else 0)
+            shared = len({buffer.allocation for buffer in bound.buffers}) < len(bound.buffers)
+            results = bound.execution.submit(where["stream"], entries, kept, todo, shared=shared)
+            self.recorder.note("executed", **where, results=results)
         if operation.outcome is not ops.Outcome.OK:
             raise ExecuteFailed(f"the program lets this execution fail ({operation.outcome.value})")
 

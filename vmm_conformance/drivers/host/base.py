@@ -1,7 +1,7 @@
 """The ground of the host driver: options, lock, serial numbers, discovery.
 
 The driver is a chain of classes, each in its module and each on top of the one before: base, space,
-access, plain, work, streams, graphs, driver. Every rule is a method of its own, so that a quirk profile
+mappings, access, plain, work, streams, graphs, driver. Every rule is a method of its own, so that a quirk profile
 or a known-bad driver overrides exactly one.
 """
 
@@ -31,6 +31,7 @@ from vmm_conformance.drivers.host.objects import Handle, Mapping, Region, Reserv
 from vmm_conformance.drivers.host.system import PAGE, PROT_NONE, PROT_READ, PROT_READ_WRITE
 
 _GAP = 1 << 20
+"""Bytes that are never used between reservations and plain memory, so that none adjoins the other."""
 
 
 class _Closed(AbstractContextManager[None]):

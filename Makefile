@@ -1,0 +1,67 @@
+# Two commands do all the set-up on a fresh machine with Python 3.11+ and make:
+#
+#   make conformance   run the suites on the reference and on the host driver, print the verdict
+#   make test          lint, types and all tests
+#
+# Both work in a virtual environment of their own, .venv, which they make and fill when it is missing or
+# pyproject.toml is newer. Only that step needs a network.
+
+PYTHON ?= python3
+JOBS ?= 2
+SEEDS ?= 0 1 2
+BUDGET ?= ci
+
+VENV := .venv
+BIN := $(VENV)/bin
+BASE := $(VENV)/.base
+DEV := $(VENV)/.dev
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.DEFAULT_GOAL := help
+.PHONY: help conformance test lint types tests check bench docs-invariants mutate clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; give one with PYTHON=")'
+	$(PYTHON) -m venv $(VENV)
+
+$(BASE): pyproject.toml | $(VENV)/bin/python
+	$(PIP) install --editable .
+	@touch $@
+
+$(DEV): pyproject.toml | $(VENV)/bin/python
+	$(PIP) install --editable '.[dev]'
+	@touch $@ $(BASE)
+
+conformance: $(BASE) ## run the suites on the reference and on the host driver
+	$(BIN)/python -m pytest --pyargs vmm_suites --vmm-subject reference --vmm-subject host \
+	  --vmm-budget $(BUDGET) -n $(JOBS) --dist worksteal --quiet -p no:cacheprovider
+
+test: lint types tests ## lint, types and all tests
+
+lint: $(DEV)
+	$(BIN)/ruff check
+
+types: $(DEV)
+	$(BIN)/mypy
+
+tests: $(DEV)
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+
+check: $(BASE) ## is every known-bad variant caught, with each of the seeds?
+	$(BIN)/vmm-conformance mutants --seed $(SEEDS) --budget $(BUDGET) --jobs $(JOBS)
+
+bench: $(BASE) ## measure, and print what docs/benchmarks.md shows
+	$(BIN)/python benchmarks/all.py
+
+docs-invariants: $(BASE) ## write docs/invariants.md out of the catalogue
+	$(BIN)/vmm-conformance list --markdown > docs/invariants.md.new
+	mv docs/invariants.md.new docs/invariants.md
+
+mutate: $(DEV) ## change the reference mechanically, and list the changes that no test notices
+	$(BIN)/python benchmarks/mutate.py
+
+clean: ## remove the virtual environment and what tools leave behind
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .vmm

@@ -1,0 +1,268 @@
+"""How many explored programs a second, and where does the time go? What does memory do in a long run?
+
+For each contract, on the reference (for ``driver`` on the host driver), over all explorations in their
+shares: each stage alone on the same programs, and all together as a run of the suites does it. Processor
+time of one core. ``python benchmarks/programs.py [--json] [--contract C] [--budget NAME] [--memory]``
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import importlib
+import os
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from measuring import Result, clock, command, seconds, table
+
+from vmm_conformance.contracts import CONTRACTS, Access, Driver, DriverOptions
+from vmm_conformance.drivers.host import HostDriver
+from vmm_conformance.history.events import HARNESS, Event, History
+from vmm_conformance.programs.program import Program
+from vmm_conformance.running.explore import Bench, generate
+from vmm_conformance.running.plugs import plug
+from vmm_conformance.running.recorder import Recorder
+from vmm_conformance.running.session import Item, Options, bench_for, plan, resolve_known, run_item
+
+GOAL = 150
+GOAL_LENGTH = 30
+MOST_GROWTH = 1.1
+MEMORY = (2_000, 20_000)
+CYCLES, ROUNDS = 3_000, 9
+
+
+def subject_of(contract: str) -> str:
+    return "host" if contract == "driver" else "reference"
+
+
+def explorations(contract: str, budget: str) -> list[Item]:
+    spec = subject_of(contract)
+    items = plan({spec: resolve_known(spec)}, Options(budget=budget))
+    return [item for item in items if item.kind == "exploration" and item.contract == contract]
+
+
+# -- stages
+
+
+class Muted(Recorder):
+    """A recorder that records nothing: subject and harness get the driver itself. Faults cannot strike."""
+
+    def __init__(self, driver: Driver, history: History) -> None:
+        super().__init__(driver, history)
+        driver.listen(None)
+        self.subject = self.harness = driver
+        self._nothing = Event(0, 0, 0, HARNESS, "note", ("", {}))
+
+    def event(self, *args: Any, **kwargs: Any) -> Event:
+        return self._nothing
+
+
+def stages(contract: str, budget: str) -> Result:
+    """Microseconds per program of each stage."""
+    items = explorations(contract, budget)
+    drawn: list[tuple[Item, bytes]] = []
+    generation = seconds(lambda: _draw(items, drawn))
+    bench = bench_for(contract, resolve_known(subject_of(contract)))
+    decode = plug(contract).decode
+    programs: list[Program] = []
+    decoding = seconds(lambda: programs.extend(decode(data, _pins(item)) for item, data in drawn))
+    execution = judging = events = 0.0
+    for program in programs:
+        start = clock()
+        history = bench.plug.run(program, bench.subject, bench.open_driver)
+        execution += clock() - start
+        events += len(history)
+        judging += seconds(lambda history=history: bench.plug.judge(history))  # type: ignore[misc] # bound now
+    each = 1e6 / len(programs)
+    return {
+        "contract": contract,
+        "programs": len(programs),
+        "operations": sum(len(program.operations) for program in programs) / len(programs),
+        "median_operations": statistics.median(len(program.operations) for program in programs),
+        "events": events / len(programs),
+        "generation": generation * each,
+        "decoding": decoding * each,
+        "execution": execution * each,
+        "recording": recording(bench, programs) * each,
+        "judging": judging * each,
+        "together": together(items) * each,
+    }
+
+
+def _pins(item: Item) -> dict[str, Any]:
+    return dict(getattr(item.part, "pins", {}))
+
+
+def _draw(items: Sequence[Item], into: list[tuple[Item, bytes]]) -> None:
+    for number, item in enumerate(items):
+        generate(item.planned, number, lambda data, item=item: into.append((item, data)), key="benchmark")  # type: ignore[misc] # bound now
+
+
+def recording(bench: Bench, programs: Sequence[Program]) -> float:
+    """Seconds that recording adds over all programs, estimated from those that can do without.
+
+    A program that injects failures, or runs several times to be compared, needs its recorder.
+    """
+    contract = programs[0].contract
+    if contract == "flags":
+        return 0.0
+    module = importlib.import_module(bench.plug.run.__module__)
+    chosen = [program for program in programs if not _needs_recorder(program)]
+    both = {Recorder: 0.0, Muted: 0.0}
+    for program in chosen:
+        for kind in both:
+            setattr(module, "Recorder", kind)  # noqa: B010 - no attribute that mypy knows to be a variable
+            both[kind] += seconds(lambda program=program: bench.plug.run(program, bench.subject, bench.open_driver))  # type: ignore[misc] # bound now
+    setattr(module, "Recorder", Recorder)  # noqa: B010
+    return (both[Recorder] - both[Muted]) * len(programs) / len(chosen)
+
+
+def _needs_recorder(program: Program) -> bool:
+    fails = any(type(operation).__name__ == "Fail" for operation in program.operations)
+    return fails or bool(getattr(program.configuration, "compare", False))
+
+
+def together(items: Sequence[Item]) -> float:
+    """Seconds of all stages as a run of the suites does them."""
+    start = clock()
+    for item in items:
+        result = run_item(item, Options())
+        if result.failures or result.unknown:
+            sys.exit(f"{item.id}: the subject does not conform, so this would measure something else")
+    return clock() - start
+
+
+# -- recording alone
+
+
+def recorded_cycles() -> Result:
+    """Full cycles per second (reserve to release) with and without a recorder, by turns."""
+    options = DriverOptions()
+    raw, recorded = [], []
+    for _ in range(ROUNDS):
+        driver = HostDriver(options)
+        raw.append(CYCLES / seconds(lambda: _cycles(driver)))  # noqa: B023 - called at once
+        recorder = Recorder(driver, History())
+        recorded.append(CYCLES / seconds(lambda: _cycles(recorder.subject)))  # noqa: B023
+        driver.listen(None)
+        driver.close()
+    ratio = statistics.median(r / d for r, d in zip(recorded, raw, strict=True))
+    return {"unrecorded": statistics.median(raw), "recorded": statistics.median(recorded), "ratio": ratio}
+
+
+def _cycles(driver: Driver) -> None:
+    size, rights = 4096, {0: Access.READ_WRITE}
+    for _ in range(CYCLES):
+        address = driver.reserve(size)
+        handle = driver.create(size)
+        driver.map(address, size, handle)
+        driver.set_access(address, size, rights)
+        driver.unmap(address, size)
+        driver.address_free(address, size)
+        driver.release(handle)
+
+
+# -- memory
+
+
+@dataclass(slots=True)
+class Watched:
+    """Reads resident memory after the numbers of programs in `MEMORY`."""
+
+    done: int = 0
+    kilobytes: tuple[int, ...] = ()
+
+    def __call__(self, *_: int) -> None:
+        self.done += 1
+        if self.done in MEMORY:
+            gc.collect()
+            self.kilobytes += (resident(),)
+
+
+def resident() -> int:
+    """Resident memory of this process in KiB."""
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
+
+
+def memory(contract: str) -> Result:
+    """Resident KiB after each of `MEMORY` programs of one contract, in a process of its own."""
+    code = f"import programs; programs.memory_here({contract!r})"
+    environment = {**os.environ, "PYTHONPATH": os.path.dirname(__file__)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True, text=True)
+    kilobytes = [int(number) for number in done.stdout.split()]
+    return {"contract": contract, "kib": kilobytes, "ratio": kilobytes[1] / kilobytes[0]}
+
+
+def memory_here(contract: str) -> None:
+    from vmm_conformance.running import session
+
+    watched = Watched()
+    seed = 0
+    budgets = dict(session.BUDGETS)
+    setattr(session, "BUDGETS", {**budgets, "memory": MEMORY[0]})  # noqa: B010 - a constant elsewhere
+    while watched.done < MEMORY[1]:
+        for item in explorations(contract, "memory"):
+            run_item(item, Options(seed=seed), progress=watched)
+        seed += 1
+    print(*watched.kilobytes)
+
+
+# -- the command
+
+
+def measure(parsed: argparse.Namespace) -> Result:
+    contracts = parsed.contract or [name for name in CONTRACTS if explorations(name, "smoke")]
+    _draw(explorations(contracts[0], "smoke"), [])  # Hypothesis is loaded once
+    rows = [stages(contract, parsed.budget) for contract in contracts]
+    result: Result = {"stages": rows, "recorded_cycles": recorded_cycles(), "goal": GOAL, "goal_length": GOAL_LENGTH}
+    if parsed.memory:
+        result["memory"] = [memory(contract) for contract in contracts]
+    return result
+
+
+STAGES = ("generation", "decoding", "execution", "recording", "judging", "together")
+
+
+def lines(result: Result) -> list[str]:
+    rows = [
+        (
+            row["contract"],
+            row["operations"],
+            row["events"],
+            *(row[stage] for stage in STAGES),
+            1e6 / row["together"],
+            1e6 / row["together"] * row["operations"] / result["goal_length"],
+        )
+        for row in result["stages"]
+    ]
+    cycles = result["recorded_cycles"]
+    text = [
+        "microseconds per program, mean; recording is a part of execution",
+        *table(("contract", "operations", "events", *STAGES, "programs/s", "of 30 operations"), rows),
+        f"(goal: {result['goal']} programs of 30 operations a second)",
+        "",
+        f"driver cycles a second: {cycles['unrecorded']:,.0f} unrecorded, {cycles['recorded']:,.0f} recorded,"
+        f" ratio {cycles['ratio']:.2f} (goal: at least 0.75)",
+    ]
+    if "memory" in result:
+        head = ("resident MiB", *(f"after {number:,} programs" for number in MEMORY), "ratio")
+        memories = [(row["contract"], *(kib / 1024 for kib in row["kib"]), row["ratio"]) for row in result["memory"]]
+        text += ["", *table(head, memories), f"(goal: a ratio of at most {MOST_GROWTH})"]
+    return text
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--contract", action="append", metavar="C", help="only this one (repeatable)")
+    parser.add_argument("--budget", default="dev", help="programs of each contract (default: dev)")
+    parser.add_argument("--memory", action="store_true", help=f"also run {MEMORY[1]:,} programs of each contract")
+
+
+if __name__ == "__main__":
+    measured: Callable[[argparse.Namespace], Result] = measure
+    command(__doc__, measured, lines, arguments=arguments)

@@ -1,0 +1,3 @@
+"""This repository's own defaults for its tests; nothing here is part of what an installed user gets."""
+
+pytest_plugins = ["pytester"]

@@ -1,0 +1,52 @@
+"""The suites as a function, for use without pytest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from vmm_conformance.contracts import CONTRACTS
+from vmm_conformance.invocation import BadInvocation, Invocation
+from vmm_conformance.reporting.conclusion import publish
+from vmm_conformance.reporting.model import Report
+from vmm_conformance.whole_run import run_all
+
+
+def check(
+    subject: object,
+    *,
+    contracts: Iterable[str] | None = None,
+    budget: str = "ci",
+    seed: int = 0,
+    driver: str = "host",
+    invariant: str = "",
+    hardened: bool = False,
+    report: Path | str | None = None,
+) -> Report:
+    """Run the suites on ``subject`` in this process and report.
+
+    ``subject`` is an object with a factory per contract, or its spec as text (an installed name or
+    ``module:attribute``, with ``,key=value`` parameters). ``contracts`` leaves the others out. ``budget``
+    is ``smoke``, ``dev``, ``ci`` or ``nightly``: 50, 500, 2,000 or 100,000 programs per contract.
+    ``report`` is a folder for ``report.json``, ``conformance.xml`` and the programs of failures.
+
+    Raises `BadInvocation`, a ``ValueError``, for a name that does not exist, and says what does.
+    """
+    chosen = None if contracts is None else tuple(contracts)
+    for name in chosen or ():
+        if name not in CONTRACTS:
+            raise BadInvocation(f"unknown contract {name!r}; accepted: {', '.join(CONTRACTS)}")
+    spec = subject if isinstance(subject, str) else _name(subject)
+    invocation = Invocation(
+        subjects=(spec,), driver=driver, budget=budget, seed=seed, invariant=invariant, hardened=hardened
+    )
+    invocation.check_names()
+    subjects = invocation.subject_objects() if isinstance(subject, str) else {spec: subject}
+    made = run_all(invocation, subjects, contracts=chosen)
+    if report is not None:
+        publish(made, Path(report))
+    return made
+
+
+def _name(subject: object) -> str:
+    return str(getattr(subject, "name", None) or getattr(subject, "__name__", None) or type(subject).__name__)

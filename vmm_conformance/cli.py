@@ -1,0 +1,156 @@
+"""The command ``vmm-conformance``.
+
+Exit status: 0 conformant (or nothing to complain about), 1 not, 2 usage, 3 partial or unknown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from vmm_conformance.invocation import OPTIONS, BadInvocation, gather, make_importable
+
+USAGE_ERROR: Final = 2
+Action = Callable[[argparse.Namespace], int]
+_Format = argparse.RawDescriptionHelpFormatter
+
+_EXAMPLES = """\
+examples:
+  vmm-conformance list STEP                  the invariants of one area
+  vmm-conformance explain STEP-87            what one means, and what tests it
+  vmm-conformance run --budget smoke         the reference, briefly
+  vmm-conformance run --subject my_package.vmm:pool --report report
+  vmm-conformance replay report/programs/STEP-87-reference.json
+  vmm-conformance mutants --contract flags   which known-bad variants are caught
+
+exit status: 0 conformant, 1 not conformant, 2 usage, 3 partial or unknown
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit status."""
+    parsed = _parser().parse_args(arguments)
+    make_importable(Path.cwd())
+    command: Action = parsed.command
+    try:
+        return command(parsed)
+    except BadInvocation as error:
+        print(f"vmm-conformance {parsed.name}: {error}", file=sys.stderr)
+        return USAGE_ERROR
+    except BrokenPipeError:  # the reader of our output has seen enough
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (until the process ends)
+        return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="vmm-conformance", epilog=_EXAMPLES, formatter_class=_Format)
+    parser.description = "Conformance of GPU virtual-memory allocators: run the suites, read the invariants."
+    parser.add_argument("--version", action="version", version=f"vmm-conformance {_version()}")
+    commands = parser.add_subparsers(dest="name", metavar="COMMAND", required=True)
+    for add in (_add_list, _add_explain, _add_run, _add_replay, _add_mutants):
+        add(commands)
+    return parser
+
+
+def _version() -> str:
+    from vmm_conformance import __version__
+
+    return __version__
+
+
+def _command(commands: Any, name: str, action: Action, help: str, example: str) -> Any:
+    epilog = f"example:\n{example}"
+    parser = commands.add_parser(name, epilog=epilog, formatter_class=_Format, help=help, description=help)
+    parser.set_defaults(command=action)
+    return parser
+
+
+def _add_list(commands: Any) -> None:
+    text = "list the invariants, with the scenarios, checkers and mutants of each"
+    parser = _command(commands, "list", _list, text, "  vmm-conformance list STEP --json\n")
+    parser.add_argument("prefix", nargs="?", default="", metavar="PREFIX", help="only ids that begin so")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="as JSON")
+    form.add_argument("--markdown", action="store_true", help="all of them as a page")
+
+
+def _add_explain(commands: Any) -> None:
+    text = "explain one invariant: what must hold, why, and what tests it"
+    parser = _command(commands, "explain", _explain, text, "  vmm-conformance explain STEP-87\n")
+    parser.add_argument("id", metavar="ID", help="an invariant's id")
+
+
+def _add_run(commands: Any) -> None:
+    text = "run the suites on one or more subjects"
+    example = "  vmm-conformance run --subject reference --budget smoke --seed 7 --report report\n"
+    parser = _command(commands, "run", _run, text, example)
+    for option in OPTIONS:
+        if option.name != "replay":
+            parser.add_argument(f"--{option.name}", **option.arguments())
+
+
+def _add_replay(commands: Any) -> None:
+    text = "run one program and print what its checkers find"
+    example = "  vmm-conformance replay report/programs/STEP-87-reference.json --subject reference\n"
+    parser = _command(commands, "replay", _replay, text, example)
+    parser.add_argument("file", metavar="FILE", type=Path, help="a program as JSON")
+    for option in OPTIONS:
+        if option.name in ("subject", "driver"):
+            parser.add_argument(f"--{option.name}", **option.arguments())
+
+
+def _add_mutants(commands: Any) -> None:
+    text = "run the known-bad variants and print which invariant catches each"
+    example = "  vmm-conformance mutants --contract flags --seed 0 1 2\n"
+    parser = _command(commands, "mutants", _mutants, text, example)
+    parser.add_argument("--contract", metavar="NAME", help="only those of one contract")
+    parser.add_argument("--seed", metavar="N", type=int, nargs="+", default=[0], help="seeds (default: 0)")
+    parser.add_argument("--budget", metavar="NAME", default="ci", help="programs per mutant (default: ci)")
+    parser.add_argument("--jobs", metavar="N", type=int, default=1, help="processes that share the work (default: 1)")
+    parser.add_argument("--json", action="store_true", help="as JSON")
+
+
+def _list(parsed: argparse.Namespace) -> int:
+    from vmm_conformance.document import as_markdown
+    from vmm_conformance.listing import as_data, as_lines
+
+    if parsed.markdown:
+        print("\n".join(as_markdown()))
+        return 0
+    print(json.dumps(as_data(parsed.prefix), indent=2) if parsed.json else "\n".join(as_lines(parsed.prefix)))
+    return 0
+
+
+def _explain(parsed: argparse.Namespace) -> int:
+    from vmm_conformance.listing import explain
+
+    print("\n".join(explain(parsed.id)))
+    return 0
+
+
+def _run(parsed: argparse.Namespace) -> int:
+    from vmm_conformance.commands import run
+
+    return run(gather(vars(parsed), os.environ)[0])
+
+
+def _replay(parsed: argparse.Namespace) -> int:
+    from vmm_conformance.commands import replay
+
+    given = {"subject": parsed.subject, "driver": parsed.driver, "replay": parsed.file}
+    return replay(gather(given, os.environ)[0])
+
+
+def _mutants(parsed: argparse.Namespace) -> int:
+    from vmm_conformance.commands import mutants
+
+    return mutants(parsed.contract, parsed.seed, parsed.budget, jobs=parsed.jobs, as_json=parsed.json)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,76 @@
+"""The commands that run something: ``run``, ``replay`` and ``mutants``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+
+from vmm_conformance.catalogue import catalogue
+from vmm_conformance.invocation import BadInvocation, Invocation
+from vmm_conformance.related import all_mutants
+from vmm_conformance.replaying import read_program, replayed
+from vmm_conformance.reporting import kill_table
+from vmm_conformance.reporting.conclusion import complaint, decisive, describe, publish, scene
+from vmm_conformance.reporting.terminal import summary
+from vmm_conformance.reporting.text import count
+from vmm_conformance.running.kills import Kill, kill_matrix
+from vmm_conformance.running.results import ItemResult
+from vmm_conformance.running.session import Item
+from vmm_conformance.whole_run import run_all
+
+
+def run(invocation: Invocation) -> int:
+    """Run the suites, print what is broken and the summary; returns the exit status."""
+    invocation.check_names()
+    subjects = invocation.subject_objects()
+    counted = decisive(catalogue(), prefix=invocation.invariant, hardened=invocation.hardened)
+
+    def progress(item: Item, result: ItemResult) -> None:
+        done = f"{count(result.executed, 'program')}, {result.seconds:.1f} s"
+        print(f"{item.id}: {result.state} ({done})", file=sys.stderr)
+        where = scene(item.subject_spec, subjects[item.subject_spec], driver=invocation.driver, seed=invocation.seed)
+        text = complaint(result, counted, catalogue(), where, invocation.report)
+        if text:
+            print(f"\n{text}\n")
+
+    report = run_all(invocation, subjects, progress=progress)
+    print("\n".join(summary(report, directory=publish(report, invocation.report))))
+    return report.exit_code
+
+
+def replay(invocation: Invocation) -> int:
+    """Run the program of ``invocation.replay`` on each subject; returns 1 if there are findings."""
+    invocation.check_names()
+    assert invocation.replay is not None
+    program = read_program(invocation.replay)
+    found = False
+    for spec, subject in invocation.subject_objects().items():
+        result = replayed(program, spec, subject, invocation)
+        where = scene(spec, subject, driver=invocation.driver, seed=invocation.seed)
+        files = dict.fromkeys((failure.invariant for failure in result.failures), str(invocation.replay))
+        found = found or bool(result.failures)
+        print("\n".join(describe(result.failures, catalogue(), where, files) or [_quiet(result)]))
+    return int(found)
+
+
+def _quiet(result: ItemResult) -> str:
+    tested = count(sum(1 for witnesses in result.witnesses.values() if witnesses), "invariant")
+    return f"{result.item}: no findings; the program puts {tested} to the test"
+
+
+def mutants(contract: str | None, seeds: Sequence[int], budget: str, *, jobs: int = 1, as_json: bool = False) -> int:
+    """Run the known-bad subjects and print the kill matrix; returns 1 unless it is full."""
+    Invocation(budget=budget).check_names()
+    chosen = [mutant for mutant in all_mutants() if contract in (None, mutant.contract)]
+    if not chosen:
+        known = sorted({mutant.contract for mutant in all_mutants()})
+        raise BadInvocation(f"no mutants of the contract {contract!r}; there are some of {', '.join(known)}")
+    kills = kill_matrix(chosen, seeds=seeds, budget=budget, jobs=jobs, progress=_mark)
+    print(file=sys.stderr)
+    print(json.dumps(kill_table.as_data(kills), indent=2) if as_json else "\n".join(kill_table.as_lines(kills)))
+    return 0 if kill_table.full(kills) else 1
+
+
+def _mark(kill: Kill) -> None:
+    print("." if kill.killed else "S", end="", file=sys.stderr, flush=True)

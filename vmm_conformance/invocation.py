@@ -1,0 +1,188 @@
+"""What a user asks a run for: the same names on both command lines, in the environment and in ini files.
+
+Light on purpose: every pytest run of a user loads this module, so it imports nothing heavy.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from vmm_conformance.running.session import Options
+
+
+class BadInvocation(ValueError):
+    """What was asked for does not exist; the message is one line that says what is accepted."""
+
+
+class Option(NamedTuple):
+    """One option. ``metavar`` is empty for a switch; ``many`` may be given more than once."""
+
+    name: str
+    metavar: str
+    help: str
+    many: bool = False
+
+    @property
+    def environment(self) -> str:
+        """Its environment variable."""
+        return f"VMM_{self.name.upper()}"
+
+    @property
+    def ini(self) -> str:
+        """Its key in an ini file."""
+        return f"vmm_{self.name}"
+
+    def arguments(self) -> dict[str, Any]:
+        """What ``add_argument`` takes; a missing option reads None, so that others can fill it in."""
+        if not self.metavar:
+            return {"action": "store_true", "default": None, "help": self.help}
+        action = "append" if self.many else "store"
+        return {"action": action, "default": None, "metavar": self.metavar, "help": self.help}
+
+
+OPTIONS: Final = (
+    Option(
+        "subject",
+        "SPEC",
+        "what to test: an installed name or module:attribute, either with ,key=value parameters;"
+        " may be given more than once (default: reference)",
+        many=True,
+    ),
+    Option("driver", "NAME", "what subjects allocate from (default: host)"),
+    Option(
+        "budget",
+        "NAME",
+        "smoke, dev, ci or nightly: 50, 500, 2,000 or 100,000 programs per contract (default: ci)",
+    ),
+    Option("seed", "NUMBER", "starts the generation; equal seeds give equal programs (default: 0)"),
+    Option("invariant", "PREFIX", "judge only ids that begin so, as in STEP or STEP-87; makes the run partial"),
+    Option("report", "DIR", "write report.json, conformance.xml and programs/ there"),
+    Option("replay", "FILE", "run this one program in place of the suites"),
+    Option("hardened", "", "let a broken inferred must fail the run too"),
+    Option("database", "", "remember failing examples in Hypothesis' database, and try them first"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """What was asked for, with defaults for the rest; not yet checked against what exists."""
+
+    subjects: tuple[str, ...] = ("reference",)
+    driver: str = "host"
+    budget: str = "ci"
+    seed: int = 0
+    invariant: str = ""
+    report: Path | None = None
+    replay: Path | None = None
+    hardened: bool = False
+    database: bool = False
+
+    def options(self) -> Options:
+        """The options of a session."""
+        from vmm_conformance.running.session import Options
+
+        return Options(
+            budget=self.budget,
+            seed=self.seed,
+            driver=self.driver,
+            prefix=self.invariant,
+            database=self.database,
+            hardened=self.hardened,
+        )
+
+    def subject_objects(self) -> dict[str, object]:
+        """Each subject's object by its spec. Raises `BadInvocation` for one that cannot be had."""
+        from vmm_conformance.running.session import resolve_known
+        from vmm_conformance.running.subjects import SubjectNotFound
+
+        try:
+            return {spec: resolve_known(spec) for spec in self.subjects}
+        except SubjectNotFound as error:
+            raise BadInvocation(str(error)) from None
+
+    def check(self) -> None:
+        """Raise `BadInvocation` unless everything that was asked for exists and can be used."""
+        self.check_names()
+        self.subject_objects()
+        if self.replay:
+            from vmm_conformance.replaying import read_program
+
+            read_program(self.replay)
+
+    def check_names(self) -> None:
+        """The same for names alone, without subjects and without reading files."""
+        from vmm_conformance.catalogue import catalogue
+        from vmm_conformance.running.session import BUDGETS, DRIVERS
+
+        _one_of("budget", self.budget, BUDGETS)
+        _one_of("driver", self.driver, DRIVERS)
+        if self.invariant and not catalogue().matching(self.invariant):
+            areas = sorted({entry.order[0] for entry in catalogue()})
+            raise BadInvocation(f"no invariant begins with {self.invariant!r}; areas are {', '.join(areas)}")
+        if self.replay and not self.replay.is_file():
+            raise BadInvocation(f"no program file {str(self.replay)!r}; give the path of a JSON file")
+
+
+def gather(
+    command_line: Mapping[str, Any], environment: Mapping[str, str], ini: Mapping[str, Any] | None = None
+) -> tuple[Invocation, bool]:
+    """What was asked for, and whether any of it outside an ini file.
+
+    Each maps names to what was given there (``environment`` by variable, the others by option name,
+    None or empty where nothing was); the command line wins over the environment, that over the ini
+    file. Raises `BadInvocation` for text that cannot be read.
+    """
+    given: dict[str, Any] = {}
+    here = False
+    for option in OPTIONS:
+        sources = (
+            command_line.get(option.name),
+            environment.get(option.environment),
+            (ini or {}).get(option.name),
+        )
+        where = next((index for index, value in enumerate(sources) if value not in (None, "", [])), None)
+        if where is not None:
+            here = here or where < 2
+            given[option.name] = _read(option, sources[where])
+    if "subject" in given:
+        given["subjects"] = given.pop("subject")
+    return Invocation(**given), here
+
+
+def _read(option: Option, value: Any) -> Any:
+    if option.many:
+        return tuple(value.split() if isinstance(value, str) else value)
+    if not option.metavar:
+        return _switch(option, value)
+    if option.name == "seed":
+        return _whole(option, str(value))
+    return Path(value) if option.name in ("report", "replay") else str(value)
+
+
+def _switch(option: Option, value: Any) -> bool:
+    word = str(value).lower()
+    if word in ("1", "true", "yes", "on", "0", "false", "no", "off"):
+        return word in ("1", "true", "yes", "on")
+    raise BadInvocation(f"{option.name} is a switch: 1 or 0, true or false, got {value!r}")
+
+
+def _whole(option: Option, value: str) -> int:
+    if not value.strip().isdecimal():
+        raise BadInvocation(f"{option.name} must be a whole number from 0 up, got {value!r}")
+    return int(value)
+
+
+def make_importable(folder: Path) -> None:
+    """Let ``module:attribute`` name a module in ``folder``, behind everything that is installed."""
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))
+
+
+def _one_of(what: str, value: str, accepted: Sequence[str] | Mapping[str, Any]) -> None:
+    if value not in accepted:
+        raise BadInvocation(f"unknown {what} {value!r}; accepted: {', '.join(accepted)}")

@@ -1,0 +1,61 @@
+"""The catalogue as text and as data, with what belongs to each invariant."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from vmm_conformance.catalogue import CatalogueError, Invariant, catalogue
+from vmm_conformance.invocation import BadInvocation
+from vmm_conformance.related import Related, all_mutants, related
+from vmm_conformance.reporting.text import clip, count, few, wrap
+
+
+def as_data(prefix: str = "") -> dict[str, Any]:
+    """The invariants whose ids begin with ``prefix``, as JSON data, and the catalogue's version."""
+    entries = [{**asdict(entry), **_lists(related(entry))} for entry in _matching(prefix)]
+    return {"catalogue": catalogue().version, "invariants": entries}
+
+
+def as_lines(prefix: str = "", width: int = 100) -> list[str]:
+    """The same for a terminal: three lines for each."""
+    lines = []
+    for entry in _matching(prefix):
+        about = related(entry)
+        kind = f"{entry.level}, {entry.evidence}, {entry.contract}"
+        lines.append(f"{entry.id:<14}" + clip(f"{kind}: {entry.statement}", width - 14))
+        lines.append(f"{'':<14}checkers: {few(about.checkers) or 'none'}; scenarios: {len(about.scenarios)}")
+        lines.append(clip(f"mutants: {few(about.mutants) or 'none'}", width, indent=14))
+    return [*lines, count(len(_matching(prefix)), "invariant") + f" in catalogue {catalogue().version}"]
+
+
+def explain(id: str, width: int = 80) -> list[str]:
+    """One invariant in full. Raises `BadInvocation` if there is none such."""
+    try:
+        entry = catalogue()[id]
+    except CatalogueError as error:
+        raise BadInvocation(str(error)) from None
+    about = related(entry)
+    notes = {mutant.id: mutant.note for mutant in all_mutants()}
+    lines = [f"{entry.id}  {entry.level}, {entry.evidence}; contract {entry.contract}"]
+    lines += wrap(entry.statement, width, indent="  ")
+    for key, text in (("why", entry.why), ("counts when", entry.needs), ("source", entry.source)):
+        lines += wrap(text, width, indent=f"{key:<13}")
+    lines += wrap(", ".join(about.checkers) or "none", width, indent=f"{'checkers':<13}")
+    lines += wrap(", ".join(about.scenarios) or "none", width, indent=f"{'scenarios':<13}")
+    for number, mutant in enumerate(about.mutants or ("none",)):
+        text = f"{mutant}: {notes[mutant]}" if mutant in notes else mutant
+        lines += wrap(text, width, indent=f"{'' if number else 'mutants':<13}")
+    return lines
+
+
+def _matching(prefix: str) -> tuple[Invariant, ...]:
+    found = catalogue().matching(prefix)
+    if not found:
+        areas = sorted({entry.order[0] for entry in catalogue()})
+        raise BadInvocation(f"no invariant begins with {prefix!r}; areas are {', '.join(areas)}")
+    return found
+
+
+def _lists(about: Related) -> dict[str, list[str]]:
+    return {name: list(names) for name, names in asdict(about).items()}

@@ -1,0 +1,180 @@
+"""The pytest plugin: options, marker, fixtures, and the report at the end.
+
+Every pytest run of a user loads this module, so it imports neither Hypothesis nor a suite nor a driver;
+the functions import what they need when they are first used.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from vmm_conformance.invocation import OPTIONS, BadInvocation, Invocation, gather, make_importable
+
+if TYPE_CHECKING:
+    from vmm_conformance.contracts import Driver
+    from vmm_conformance.pytest_items import SuiteItem
+    from vmm_conformance.pytest_recorded import Recorded, Run
+
+INVOCATION = pytest.StashKey[Invocation]()
+RESULT = pytest.StashKey[dict[str, Any]]()
+"""Where an item's result waits for its test report."""
+_ATTRIBUTE = "vmm_result"
+_MARKER = (
+    "vmm(contract='allocator', invariants=(), options=None): for the fixtures vmm_host, vmm_recorded and vmm_run:"
+    " the contract whose checkers judge, the invariants to look at (default: all), the driver's DriverOptions"
+)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add ``--vmm-...`` and the ini keys ``vmm_...``."""
+    group = parser.getgroup("vmm-conformance", "conformance of GPU virtual-memory allocators (vmm-conformance)")
+    for option in OPTIONS:
+        group.addoption(f"--vmm-{option.name}", dest=option.ini, **option.arguments())
+        kind = "linelist" if option.many else "string"
+        parser.addini(option.ini, option.help, type=kind, default=None)  # type: ignore[arg-type]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Read and check what was asked for; on the controller, listen for results."""
+    config.addinivalue_line("markers", _MARKER)
+    command_line = {option.name: config.getoption(option.ini) for option in OPTIONS}
+    ini = {option.name: config.getini(option.ini) for option in OPTIONS}
+    try:
+        invocation, here = gather(command_line, os.environ, ini)
+        config.stash[INVOCATION] = invocation
+        if here and not _is_worker(config):
+            make_importable(config.invocation_params.dir)
+            invocation.check()
+    except BadInvocation as error:
+        raise pytest.UsageError(str(error)) from None
+    if not _is_worker(config):
+        config.pluginmanager.register(Listener(config), "vmm-conformance-listener")
+
+
+def _is_worker(config: pytest.Config) -> bool:
+    return hasattr(config, "workerinput")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Parametrize tests that take ``vmm_item`` over everything that was asked for."""
+    if "vmm_item" not in metafunc.fixturenames:
+        return
+    from vmm_conformance.pytest_items import planned
+
+    make_importable(metafunc.config.invocation_params.dir)
+    try:
+        items = planned(metafunc.config.stash[INVOCATION])
+    except BadInvocation as error:  # from an ini file: other tests may run
+        raise pytest.Collector.CollectError(str(error)) from None
+    metafunc.parametrize("vmm_item", items, ids=[item.id for item in items], indirect=True)
+
+
+@pytest.fixture
+def vmm_item(request: pytest.FixtureRequest) -> SuiteItem:
+    """One item of the suites; ``vmm_item.check()`` runs it, and fails the test for a broken must."""
+    from vmm_conformance.pytest_items import SuiteItem
+
+    return SuiteItem(request.param, request.config.stash[INVOCATION], request.node)
+
+
+@pytest.fixture
+def vmm_host(request: pytest.FixtureRequest) -> Iterator[Driver]:
+    """A fresh host driver, closed after the test. The marker's ``options`` are a `DriverOptions`."""
+    from vmm_conformance.pytest_recorded import Expectation, open_host
+
+    driver = open_host(Expectation.of(request.node).options)
+    yield driver
+    driver.close()
+
+
+@pytest.fixture
+def vmm_recorded(request: pytest.FixtureRequest, vmm_host: Driver) -> Iterator[Recorded]:
+    """A recorded host driver: give ``.driver`` to your code, then ask ``.findings()``."""
+    from vmm_conformance.pytest_recorded import Expectation, Recorded
+
+    recorded = Recorded(vmm_host, Expectation.of(request.node))
+    yield recorded
+    recorded.stop()
+
+
+@pytest.fixture
+def vmm_run(request: pytest.FixtureRequest) -> Run:
+    """``vmm_run(program, subject)``: run a program, or the JSON file of one, and get the findings."""
+    from vmm_conformance.pytest_recorded import Expectation, Run
+
+    return Run(Expectation.of(request.node))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[Any]:
+    """Let an item's result travel with its test report, from a worker to the controller too."""
+    report = yield
+    if call.when == "call" and RESULT in item.stash:
+        setattr(report, _ATTRIBUTE, item.stash[RESULT])
+    return report
+
+
+class Listener:
+    """Collects the results of a session's items, and reports on them at its end."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self.results: list[dict[str, Any]] = []
+        self.suspects: list[str] = []
+        self.candidates: set[str] = set()
+        self.lines: list[str] = []
+        self.started = time.monotonic()
+
+    def add(self, result: dict[str, Any]) -> None:
+        """Take one result."""
+        self.results.append(result)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Take the result out of a test report; one without a result may have crashed its worker."""
+        result = getattr(report, _ATTRIBUTE, None)
+        if result is not None:
+            self.add(result)
+        elif report.failed:
+            self.suspects.append(_parameter(report.nodeid))
+
+    def pytest_itemcollected(self, item: pytest.Item) -> None:
+        """Remember what could have been run, deselected or not."""
+        if "vmm_item" in getattr(item, "fixturenames", ()):
+            self.candidates.add(_parameter(item.nodeid))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, node: Any, ids: list[str]) -> None:
+        """The same for what workers collected."""
+        self.candidates.update(_parameter(id) for id in ids if "/" in _parameter(id))
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Build the report; a run without failures that is not conformant exits 1."""
+        if self.config.stash[INVOCATION].replay or not (self.results or self.candidates):
+            return
+        from vmm_conformance.pytest_items import Session
+
+        own = Session(self.config.stash[INVOCATION])
+        if not self.results and not own.concerns(self.candidates):
+            return
+        report = own.report(self.results, self.suspects, time.monotonic() - self.started)
+        self.lines = own.publish(report)
+        if session.exitstatus == pytest.ExitCode.OK and report.exit_code:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Print the summary."""
+        if self.lines:
+            terminalreporter.section("vmm-conformance")
+            for line in self.lines:
+                terminalreporter.write_line(line)
+
+
+def _parameter(nodeid: str) -> str:
+    """The part of a node id in brackets: for our tests, the item's id."""
+    return nodeid.partition("[")[2].removesuffix("]")

@@ -1,0 +1,136 @@
+"""What the plugin does once a suite is really asked for: plan items, run them, report on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pytest
+
+from vmm_conformance.catalogue import catalogue
+from vmm_conformance.invocation import Invocation
+from vmm_conformance.plugin import RESULT
+from vmm_conformance.programs.scenario import Scenario
+from vmm_conformance.replaying import REPLAY, replay_items, replayed
+from vmm_conformance.reporting.conclusion import complaint, decisive, describe, driver_info, publish, scene
+from vmm_conformance.reporting.model import Report
+from vmm_conformance.reporting.report import build
+from vmm_conformance.reporting.terminal import summary
+from vmm_conformance.running.results import ItemResult
+from vmm_conformance.running.session import Item, plan, run_item
+
+
+def planned(invocation: Invocation) -> Sequence[Item]:
+    """Every item of the run. Raises `BadInvocation` for something that does not exist."""
+    invocation.check()
+    if invocation.replay:
+        return replay_items(invocation)
+    return plan(invocation.subject_objects(), invocation.options())
+
+
+class SuiteItem:
+    """One item of the suites, as a test sees it."""
+
+    def __init__(self, item: Item, invocation: Invocation, node: pytest.Item) -> None:
+        self.item = item
+        self._invocation = invocation
+        self._node = node
+
+    @property
+    def id(self) -> str:
+        """The item's id, which does not depend on where the test file lies."""
+        return self.item.id
+
+    def run(self) -> ItemResult:
+        """Run it. The result becomes part of the session's report, and its ids properties of the test."""
+        result = self._result()
+        self._node.stash[RESULT] = result.to_json()
+        self._node.user_properties += _properties(self.item, result)
+        if result.state == "stopped":
+            _hand_over(self._node, result)
+            raise KeyboardInterrupt
+        return result
+
+    def _result(self) -> ItemResult:
+        if self.item.kind != REPLAY:
+            return run_item(self.item, self._invocation.options())
+        assert isinstance(self.item.part, Scenario)
+        return replayed(self.item.part.program, self.item.subject_spec, self._subject, self._invocation)
+
+    @property
+    def _subject(self) -> object:
+        return self._invocation.subject_objects()[self.item.subject_spec]
+
+    def check(self) -> None:
+        """Run it, and fail the test if a must is broken, the subject crashed or a checker broke.
+
+        A replay fails for any finding.
+        """
+        result = self.run()
+        asked = self._invocation
+        where = scene(self.item.subject_spec, self._subject, driver=asked.driver, seed=asked.seed)
+        if self.item.kind == REPLAY:
+            files = dict.fromkeys((failure.invariant for failure in result.failures), str(asked.replay))
+            text = "\n".join(describe(result.failures, catalogue(), where, files))
+        else:
+            counted = decisive(catalogue(), prefix=asked.invariant, hardened=asked.hardened)
+            text = complaint(result, counted, catalogue(), where, asked.report)
+        if text:
+            pytest.fail(text, pytrace=False)
+
+
+def _properties(item: Item, result: ItemResult) -> list[tuple[str, object]]:
+    """What pytest's own JUnit file is to say of a test."""
+    broken = sorted({failure.invariant for failure in result.failures})
+    return [
+        ("vmm_item", item.id),
+        ("vmm_contract", item.contract),
+        ("vmm_subject", item.subject_spec),
+        ("vmm_invariants", " ".join(sorted(id for id, count in result.witnesses.items() if count))),
+        *([("vmm_broken", " ".join(broken))] if broken else []),
+    ]
+
+
+def _hand_over(node: pytest.Item, result: ItemResult) -> None:
+    """Give a stopped item's result to the listener of this process: no test report will carry it."""
+    listener = node.config.pluginmanager.get_plugin("vmm-conformance-listener")
+    if listener is not None:
+        listener.add(result.to_json())
+
+
+class Session:
+    """The report on a pytest session."""
+
+    def __init__(self, invocation: Invocation) -> None:
+        self.invocation = invocation
+        self.subjects = invocation.subject_objects()
+        self.items = plan(self.subjects, invocation.options())
+
+    def concerns(self, names: Iterable[str]) -> bool:
+        """Whether any of ``names``, the parameters of collected tests, is an item of the plan."""
+        ids = {item.id for item in self.items}
+        return any(name in ids for name in names)
+
+    def report(self, results: Iterable[dict[str, Any]], suspects: Iterable[str], seconds: float) -> Report:
+        """The report; an item among ``suspects`` whose result never arrived has crashed."""
+        arrived = [ItemResult.from_json(result) for result in results]
+        known = {result.item for result in arrived}
+        lost = [_crashed(item) for item in self.items if item.id in set(suspects) - known]
+        options = self.invocation.options()
+        return build(
+            [*arrived, *lost],
+            self.items,
+            options,
+            self.subjects,
+            catalogue(),
+            driver=driver_info(options.driver),
+            seconds=seconds,
+        )
+
+    def publish(self, report: Report) -> list[str]:
+        """Write the files; returns the summary."""
+        return summary(report, directory=publish(report, self.invocation.report))
+
+
+def _crashed(item: Item) -> ItemResult:
+    return ItemResult(item.id, item.kind, item.contract, item.subject_spec, item.driver, item.planned, state="crash")

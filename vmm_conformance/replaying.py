@@ -1,0 +1,60 @@
+"""Runs one program out of a file again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from vmm_conformance.contracts import contracts_of
+from vmm_conformance.invocation import BadInvocation, Invocation
+from vmm_conformance.programs.codec import ProgramError
+from vmm_conformance.programs.files import load
+from vmm_conformance.programs.program import Program
+from vmm_conformance.programs.scenario import Scenario
+from vmm_conformance.running.explore import failure_of
+from vmm_conformance.running.results import ItemResult
+from vmm_conformance.running.session import Item, bench_for
+
+REPLAY: Final = "replay"
+
+
+def read_program(path: Path) -> Program:
+    """The program in ``path``. Raises `BadInvocation` with the position of what is wrong in it."""
+    try:
+        return load(path)
+    except (ProgramError, OSError) as error:
+        raise BadInvocation(str(error)) from None
+
+
+def replay_items(invocation: Invocation) -> tuple[Item, ...]:
+    """One item per subject for the program of ``invocation.replay``."""
+    assert invocation.replay is not None
+    program = read_program(invocation.replay)
+    part = Scenario(invocation.replay.stem, program, (), "a program out of a file")
+    return tuple(
+        Item(f"replay/{part.id}[{spec}]", REPLAY, program.contract, spec, invocation.driver, 1, part)
+        for spec in invocation.subjects
+    )
+
+
+def replayed(program: Program, spec: str, subject: object, invocation: Invocation) -> ItemResult:
+    """The result of ``program`` on ``subject``, the program as it is. Raises `BadInvocation` if it does not fit."""
+    if program.contract not in contracts_of(subject):
+        offered = ", ".join(contracts_of(subject)) or "none"
+        raise BadInvocation(
+            f"the program is for the contract {program.contract}, which {spec} does not offer; it offers {offered}"
+        )
+    bench = bench_for(program.contract, subject, invocation.driver)
+    judged = bench.run(program)
+    failures = [failure_of(bench, id, program, small=False) for id in judged.broken()]
+    return ItemResult(
+        item=f"replay[{spec}]",
+        kind=REPLAY,
+        contract=program.contract,
+        subject=spec,
+        driver=invocation.driver,
+        planned=1,
+        executed=1,
+        witnesses=dict(judged.judge.witnesses),
+        failures=failures,
+    )

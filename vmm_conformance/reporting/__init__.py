@@ -1,0 +1,1 @@
+"""Reports: they read results and write text, and change nothing."""

@@ -1,0 +1,82 @@
+"""``report.json``: the whole report as plain data, described by ``report.schema.json`` beside this module."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from importlib import resources
+from pathlib import Path
+from typing import Any, Final
+
+from vmm_conformance.reporting.programs import FOLDER, program_name, write_programs
+from vmm_conformance.reporting.report import InvariantReport, Report, SubjectReport
+
+FORMAT_VERSION: Final = 1
+FILE: Final = "report.json"
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of what `to_json` gives."""
+    text = resources.files(__package__).joinpath("report.schema.json").read_text("utf-8")
+    data: dict[str, Any] = json.loads(text)
+    return data
+
+
+def to_json(report: Report) -> dict[str, Any]:
+    """The report as JSON data. Only ``seconds`` differ between two runs with the same results."""
+    driver = report.driver
+    return {
+        "format": "vmm-conformance report",
+        "version": FORMAT_VERSION,
+        "catalogue": report.catalogue,
+        "driver": {"name": driver.name, "real": driver.real, "options": dict(driver.options or {})},
+        "options": dict(report.options),
+        "environment": dict(report.environment),
+        "subjects": [_subject(section) for section in report.subjects],
+        "complete": report.complete,
+        "overall": report.overall.value,
+        "reasons": list(report.reasons),
+        "seconds": report.seconds,
+    }
+
+
+def write(report: Report, directory: Path) -> Path:
+    """Write ``report.json`` and the program files into ``directory``; returns the report's path."""
+    directory.mkdir(parents=True, exist_ok=True)
+    write_programs(report, directory)
+    path = directory / FILE
+    path.write_text(json.dumps(to_json(report), indent=2) + "\n", "utf-8")
+    return path
+
+
+def _subject(section: SubjectReport) -> dict[str, Any]:
+    subject = section.subject
+    return {
+        "subject": {**asdict(subject), "contracts": list(subject.contracts)},
+        "invariants": [_invariant(entry, subject.spec) for entry in section.invariants],
+        "items": [asdict(item) for item in section.items],
+        "footer": {
+            "expected": list(section.expected),
+            "executed": list(section.executed),
+            "complete": section.complete,
+            "overall": section.overall.value,
+            "reasons": list(section.reasons),
+        },
+    }
+
+
+def _invariant(entry: InvariantReport, spec: str) -> dict[str, Any]:
+    invariant = entry.invariant
+    return {
+        "id": invariant.id,
+        "contract": invariant.contract,
+        "level": invariant.level,
+        "evidence": invariant.evidence,
+        "statement": invariant.statement,
+        "verdict": entry.verdict.value,
+        "reason": entry.ruling.reason,
+        "witnesses": entry.witnesses,
+        "items": list(entry.items),
+        "program": f"{FOLDER}/{program_name(entry.id, spec)}" if entry.failures else None,
+        "failures": [asdict(failure) for failure in entry.failures],
+    }

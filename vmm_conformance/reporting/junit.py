@@ -1,0 +1,96 @@
+"""``conformance.xml``: a JUnit file with one test case per invariant, one suite per subject.
+
+===============  ===========================================  =======================================
+verdict          element                                      text
+===============  ===========================================  =======================================
+pass             none                                         witnesses, in ``system-out``
+fail             ``failure``, type ``must`` or ``should``,    the finding; the program's file and
+                 with ``-inferred`` where it was concluded    the other details in its body
+crash            ``error``, type ``crash``                    the items that crashed
+timeout          ``error``, type ``timeout``                  the items that ran out of time
+unknown          ``error``, type ``unknown``                  what broke the checker
+not exercised    ``skipped``                                  ``not exercised: `` and why
+not applicable   ``skipped``                                  ``not applicable: `` and why
+waived           ``skipped``                                  ``waived: `` and the waiver's reason
+===============  ===========================================  =======================================
+
+A case's ``classname`` is ``subject.contract.area``, its name the invariant's id, its ``status`` the
+verdict. A broken should is a ``failure`` too, though it never changes the overall verdict, which is a
+property of the suite like everything else about the run.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+from junit_xml import TestCase, TestSuite, to_xml_report_string
+
+from vmm_conformance.reporting.programs import FOLDER, program_name
+from vmm_conformance.reporting.report import InvariantReport, Report, SubjectReport
+from vmm_conformance.reporting.terminal import titled
+from vmm_conformance.reporting.verdicts import Verdict
+
+FILE: Final = "conformance.xml"
+_SKIPPED = (Verdict.NOT_EXERCISED, Verdict.NOT_APPLICABLE, Verdict.WAIVED)
+
+
+def to_xml(report: Report) -> str:
+    """The JUnit document."""
+    text: str = to_xml_report_string([_suite(section, report) for section in report.subjects])
+    return text
+
+
+def write(report: Report, directory: Path) -> Path:
+    """Write ``conformance.xml`` into ``directory``; returns its path."""
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / FILE
+    path.write_text(to_xml(report), "utf-8")
+    return path
+
+
+def _suite(section: SubjectReport, report: Report) -> Any:
+    properties = {
+        "subject": section.subject.spec,
+        "version": section.subject.version,
+        "driver": report.driver.name,
+        "catalogue": report.catalogue,
+        "complete": str(section.complete).lower(),
+        "overall": section.overall.value,
+        **{f"option.{name}": value for name, value in report.options.items()},
+    }
+    cases = [_case(entry, section) for entry in section.invariants]
+    return TestSuite(titled(section), cases, properties=properties)
+
+
+def _case(entry: InvariantReport, section: SubjectReport) -> Any:
+    area, _ = entry.invariant.order
+    spec, verdict = section.subject.spec, entry.verdict
+    name = f"{spec.replace('.', '-')}.{entry.invariant.contract}.{area}"
+    case = TestCase(entry.id, classname=name, status=verdict.value, stdout=_about(entry))
+    if verdict is Verdict.FAIL:
+        kind = entry.invariant.level + ("" if entry.documented else "-inferred")
+        case.add_failure_info(entry.failures[0].message, _body(entry, spec), kind)
+    elif verdict in _SKIPPED:
+        case.add_skipped_info(f"{verdict.value}: {entry.ruling.reason}")
+    elif verdict is not Verdict.PASS:
+        case.add_error_info(entry.ruling.reason, entry.invariant.statement, verdict.value)
+    return case
+
+
+def _about(entry: InvariantReport) -> str:
+    items = ", ".join(entry.items) or "none"
+    return f"{entry.invariant.statement}\nwitnesses: {entry.witnesses}; items: {items}"
+
+
+def _body(entry: InvariantReport, spec: str) -> str:
+    failure = entry.failures[0]
+    lines = [
+        entry.invariant.statement,
+        f"expected: {failure.expected}",
+        f"found: {failure.actual}",
+        f"at operation {failure.op} of {len(failure.program['operations'])}, {failure.repeats}",
+        f"program: {FOLDER}/{program_name(entry.id, spec)}",
+        f"also broken: {', '.join(failure.consequences) or 'nothing'}",
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,74 @@
+"""The kill matrix as text and as data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any, Final
+
+from vmm_conformance.reporting.text import count
+from vmm_conformance.running.kills import Kill
+
+EXPLORED_AT_LEAST: Final = 0.8
+"""The share of kills that exploration alone must reach, without a directed scenario."""
+_HEAD: Final = ("mutant", "seed", "breaks", "first named", "programs", "operations", "ms", "explored", "by")
+_NUMBERS: Final = frozenset({"seed", "programs", "operations", "ms"})
+
+
+def as_data(kills: Sequence[Kill]) -> dict[str, Any]:
+    """The matrix as JSON data."""
+    return {
+        "kills": [asdict(kill) for kill in kills],
+        "killed": sum(kill.killed for kill in kills),
+        "explored": sum(kill.explored for kill in kills),
+        "of": len(kills),
+        "full": full(kills),
+    }
+
+
+def as_lines(kills: Sequence[Kill]) -> list[str]:
+    """The matrix for a terminal: a line per mutant and seed, survivors last, and what it amounts to."""
+    rows = [_HEAD, *map(_row, sorted(kills, key=lambda kill: (not kill.killed, kill.contract, kill.mutant, kill.seed)))]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD))]
+    lines = [
+        "  ".join(_cell(name, text, width) for name, text, width in zip(_HEAD, row, widths, strict=True))
+        for row in rows
+    ]
+    return [line.rstrip() for line in lines] + _totals(kills)
+
+
+def full(kills: Sequence[Kill]) -> bool:
+    """Whether every mutant was killed, and enough of them by exploration alone."""
+    return all(kill.killed for kill in kills) and _share(kills) >= EXPLORED_AT_LEAST
+
+
+def _row(kill: Kill) -> tuple[str, ...]:
+    if not kill.killed:
+        return (kill.mutant, str(kill.seed), kill.breaks, "SURVIVED", "", "", f"{kill.seconds * 1000:.0f}", "", "")
+    return (
+        kill.mutant,
+        str(kill.seed),
+        kill.breaks,
+        kill.first,
+        str(kill.programs),
+        str(kill.operations),
+        f"{kill.seconds * 1000:.0f}",
+        "yes" if kill.explored else "no",
+        kill.by,
+    )
+
+
+def _cell(name: str, text: str, width: int) -> str:
+    return text.rjust(width) if name in _NUMBERS else text.ljust(width)
+
+
+def _share(kills: Sequence[Kill]) -> float:
+    return sum(kill.explored for kill in kills) / len(kills) if kills else 1.0
+
+
+def _totals(kills: Sequence[Kill]) -> list[str]:
+    killed = sum(kill.killed for kill in kills)
+    mutants = count(len({kill.mutant for kill in kills}), "mutant")
+    seeds = count(len({kill.seed for kill in kills}), "seed")
+    share = f"{_share(kills):.0%} by exploration alone, where {EXPLORED_AT_LEAST:.0%} is asked for"
+    return [f"{killed} of {len(kills)} killed ({mutants}, {seeds}); {share}"]

@@ -1,0 +1,131 @@
+"""What a report consists of: frozen values, no logic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from vmm_conformance.catalogue import Invariant
+from vmm_conformance.contracts import contracts_of
+from vmm_conformance.reporting.verdicts import Overall, Ruling, Verdict
+from vmm_conformance.running.results import Failure
+
+
+@dataclass(frozen=True, slots=True)
+class SubjectInfo:
+    """What was under test: as it was asked for, and as it calls itself."""
+
+    spec: str
+    name: str
+    version: str
+    contracts: tuple[str, ...]
+
+    @classmethod
+    def of(cls, spec: str, subject: object) -> SubjectInfo:
+        """What ``subject``, found by ``spec``, says of itself."""
+        name = getattr(subject, "name", None) or spec
+        return cls(spec, str(name), str(getattr(subject, "version", None) or ""), contracts_of(subject))
+
+
+@dataclass(frozen=True, slots=True)
+class DriverInfo:
+    """What the subject allocated from; ``real`` says whether a device stood behind it."""
+
+    name: str
+    real: bool = False
+    options: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InvariantReport:
+    """One invariant for one subject. ``failures`` are those found, the shortest program first."""
+
+    invariant: Invariant
+    ruling: Ruling
+    witnesses: int
+    items: tuple[str, ...]
+    failures: tuple[Failure, ...]
+
+    @property
+    def id(self) -> str:
+        """The invariant's id."""
+        return self.invariant.id
+
+    @property
+    def verdict(self) -> Verdict:
+        """The ruling's verdict."""
+        return self.ruling.verdict
+
+    @property
+    def must(self) -> bool:
+        """Whether the overall verdict depends on it at all."""
+        return self.invariant.level == "must"
+
+    @property
+    def documented(self) -> bool:
+        """Whether its source states it, rather than it was concluded."""
+        return self.invariant.evidence == "documented"
+
+
+@dataclass(frozen=True, slots=True)
+class ItemReport:
+    """One planned item: ``state`` is that of its result, or ``not run``; ``seconds`` is a duration."""
+
+    id: str
+    kind: str
+    contract: str
+    state: str
+    planned: int
+    executed: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class SubjectReport:
+    """Everything about one subject.
+
+    ``expected`` are the invariants that had to be judged (all of the contracts it offers), ``executed``
+    those that were; ``complete`` says that nothing was left out. ``reasons`` explain ``overall``.
+    """
+
+    subject: SubjectInfo
+    invariants: tuple[InvariantReport, ...]
+    items: tuple[ItemReport, ...]
+    expected: tuple[str, ...]
+    executed: tuple[str, ...]
+    complete: bool
+    overall: Overall
+    reasons: tuple[str, ...]
+
+    def __getitem__(self, id: str) -> InvariantReport:
+        for entry in self.invariants:
+            if entry.id == id:
+                return entry
+        raise KeyError(f"no invariant {id!r} in the report on {self.subject.spec}")
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a run came to; one section per subject, in the order asked for."""
+
+    catalogue: str
+    driver: DriverInfo
+    options: Mapping[str, Any]
+    environment: Mapping[str, Any]
+    subjects: tuple[SubjectReport, ...]
+    complete: bool
+    overall: Overall
+    reasons: tuple[str, ...]
+    seconds: float
+
+    @property
+    def exit_code(self) -> int:
+        """0 conformant or hardened, 1 not conformant, 3 partial."""
+        return self.overall.exit_code
+
+    def __getitem__(self, spec: str) -> SubjectReport:
+        for section in self.subjects:
+            if section.subject.spec == spec:
+                return section
+        raise KeyError(f"no subject {spec!r} in this report, only {[s.subject.spec for s in self.subjects]}")

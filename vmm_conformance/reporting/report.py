@@ -1,0 +1,210 @@
+"""Gathers the results of items into one report: verdicts per invariant, and one word for the whole.
+
+The report is the same whatever order the results come in, except for the durations.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Final
+
+from vmm_conformance.catalogue import Catalogue, Invariant
+from vmm_conformance.reporting.environment import environment
+from vmm_conformance.reporting.model import (
+    DriverInfo,
+    InvariantReport,
+    ItemReport,
+    Report,
+    SubjectInfo,
+    SubjectReport,
+)
+from vmm_conformance.reporting.text import count, few
+from vmm_conformance.reporting.verdicts import Overall, Ruling, Verdict, rule, worst
+from vmm_conformance.running.results import Failure, ItemResult
+
+if TYPE_CHECKING:
+    from vmm_conformance.running.session import Item, Options
+
+__all__ = [
+    "DriverInfo",
+    "InvariantReport",
+    "ItemReport",
+    "Report",
+    "SubjectInfo",
+    "SubjectReport",
+    "build",
+    "failure_order",
+]
+
+NOT_RUN: Final = "not run"
+_SETTLED: Final = (Verdict.PASS, Verdict.FAIL, Verdict.WAIVED)
+
+
+def build(
+    results: Iterable[ItemResult],
+    items: Sequence[Item],
+    options: Options,
+    subjects: Mapping[str, object],
+    catalogue: Catalogue,
+    *,
+    driver: DriverInfo | None = None,
+    waivers: Mapping[str, str] | None = None,
+    seconds: float | None = None,
+) -> Report:
+    """The report on ``results``, measured against what was planned.
+
+    ``items`` are all items of the whole plan, run or not; ``subjects`` maps each spec to its object;
+    ``waivers`` an invariant to why its failure is excused. ``seconds`` is the time the run took, by
+    default the sum over the items.
+    """
+    by_item = {result.item: result for result in sorted(results, key=_settled_order)}
+    sections = tuple(
+        _section(SubjectInfo.of(spec, subject), items, by_item, options, catalogue, waivers or {})
+        for spec, subject in subjects.items()
+    )
+    spent = sum(result.seconds for result in by_item.values()) if seconds is None else seconds
+    return Report(
+        catalogue=catalogue.version,
+        driver=driver or DriverInfo(options.driver),
+        options=asdict(options),
+        environment=environment(),
+        subjects=sections,
+        complete=bool(sections) and all(section.complete for section in sections),
+        overall=worst(section.overall for section in sections),
+        reasons=_all_reasons(sections),
+        seconds=round(spent, 3),
+    )
+
+
+def _settled_order(result: ItemResult) -> tuple[str, int]:
+    return result.item, result.executed  # of two results for one item, the one that went further stays
+
+
+def _all_reasons(sections: Sequence[SubjectReport]) -> tuple[str, ...]:
+    if len(sections) == 1:
+        return sections[0].reasons
+    return tuple(f"{s.subject.spec}: {reason}" for s in sections for reason in s.reasons)
+
+
+def _section(
+    subject: SubjectInfo,
+    items: Sequence[Item],
+    by_item: Mapping[str, ItemResult],
+    options: Options,
+    catalogue: Catalogue,
+    waivers: Mapping[str, str],
+) -> SubjectReport:
+    own = sorted((item for item in items if item.subject_spec == subject.spec), key=lambda item: item.id)
+    results = [by_item[item.id] for item in own if item.id in by_item]
+    asked = {entry.id for entry in catalogue.matching(options.prefix)} if options.prefix else None
+    entries = tuple(_entry(entry, subject, results, asked, options, waivers) for entry in catalogue)
+    rows = tuple(_row(item, by_item.get(item.id)) for item in own)
+    expected = tuple(entry for entry in entries if entry.verdict is not Verdict.NOT_APPLICABLE)
+    executed = tuple(entry.id for entry in expected if entry.verdict in _SETTLED)
+    gaps = _gaps(expected, rows, options)
+    overall, reasons = _overall(expected, gaps, options)
+    return SubjectReport(
+        subject, entries, rows, tuple(entry.id for entry in expected), executed, not gaps, overall, reasons
+    )
+
+
+def _entry(
+    invariant: Invariant,
+    subject: SubjectInfo,
+    results: Sequence[ItemResult],
+    asked: set[str] | None,
+    options: Options,
+    waivers: Mapping[str, str],
+) -> InvariantReport:
+    if invariant.contract not in subject.contracts:
+        ruling = Ruling(Verdict.NOT_APPLICABLE, f"does not offer the contract {invariant.contract}")
+        return InvariantReport(invariant, ruling, 0, (), ())
+    if asked is not None and invariant.id not in asked:
+        ruling = Ruling(Verdict.NOT_EXERCISED, f"only {options.prefix} was asked for", asked=False)
+        return InvariantReport(invariant, ruling, 0, (), ())
+    about = [result for result in results if result.contract == invariant.contract]
+    failures = [(f, r.item) for r in about for f in r.failures if f.invariant == invariant.id]
+    failures.sort(key=lambda pair: (*failure_order(pair[0]), pair[1]))
+    named = sorted({r.item for r in about if r.witnesses.get(invariant.id)} | {item for _, item in failures})
+    return InvariantReport(
+        invariant=invariant,
+        ruling=rule(invariant, about, waivers.get(invariant.id)),
+        witnesses=sum(result.witnesses.get(invariant.id, 0) for result in about),
+        items=tuple(named),
+        failures=tuple(failure for failure, _ in failures),
+    )
+
+
+def failure_order(failure: Failure) -> tuple[int, str]:
+    """Sort key: short programs first, and always the same order."""
+    return len(failure.program.get("operations", ())), json.dumps(failure.program, sort_keys=True)
+
+
+def _row(item: Item, result: ItemResult | None) -> ItemReport:
+    if result is None:
+        return ItemReport(item.id, item.kind, item.contract, NOT_RUN, item.planned, 0, 0.0)
+    return ItemReport(
+        item.id,
+        item.kind,
+        item.contract,
+        result.state,
+        result.planned,
+        result.executed,
+        round(result.seconds, 3),
+    )
+
+
+def _gaps(expected: Sequence[InvariantReport], rows: Sequence[ItemReport], options: Options) -> list[str]:
+    """Why the run does not show all that it had to; empty if it does."""
+    gaps = []
+    if options.prefix:
+        gaps.append(f"only invariants {options.prefix} were asked for")
+    for state, text in (
+        (NOT_RUN, "not run"),
+        ("stopped", "stopped early"),
+        ("crash", "crashed"),
+        ("timeout", "timed out"),
+    ):
+        names = [row.id for row in rows if row.state == state]
+        if names:
+            gaps.append(f"{len(names)} of {count(len(rows), 'item')} {text}: {few(names)}")
+    for verdict in (Verdict.NOT_EXERCISED, Verdict.UNKNOWN):
+        left = [entry.id for entry in expected if entry.must and entry.verdict is verdict]
+        if left and not (options.prefix and verdict is Verdict.NOT_EXERCISED):
+            gaps.append(f"{count(len(left), 'must')} {verdict.value}: {few(left)}")
+    if not any(entry.verdict in _SETTLED for entry in expected):
+        gaps.append("nothing was put to the test")
+    return gaps
+
+
+def _overall(
+    expected: Sequence[InvariantReport], gaps: Sequence[str], options: Options
+) -> tuple[Overall, tuple[str, ...]]:
+    failed = [entry for entry in expected if entry.must and entry.verdict is Verdict.FAIL]
+    documented = [entry.id for entry in failed if entry.documented]
+    inferred = [entry.id for entry in failed if not entry.documented]
+    waived = [entry.id for entry in expected if entry.must and entry.verdict is Verdict.WAIVED]
+    reasons = []
+    for ids, kind in ((documented, "documented must"), (inferred, "inferred must")):
+        if ids:
+            verb = "fails" if len(ids) == 1 else "fail"
+            reasons.append(f"{count(len(ids), kind)} {verb}: {few(ids)}")
+    if waived:
+        reasons.append(f"{count(len(waived), 'must')} waived: {few(waived)}")
+    return _word(documented, inferred, waived, gaps, options), (*reasons, *gaps)
+
+
+def _word(
+    documented: Sequence[str],
+    inferred: Sequence[str],
+    waived: Sequence[str],
+    gaps: Sequence[str],
+    options: Options,
+) -> Overall:
+    if documented or (inferred and options.hardened):
+        return Overall.NOT_CONFORMANT
+    if gaps or waived:
+        return Overall.PARTIAL
+    return Overall.CONFORMANT if inferred else Overall.HARDENED

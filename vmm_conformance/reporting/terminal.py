@@ -1,0 +1,101 @@
+"""The summary at the end of a run: counts for what passes, details for what does not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
+from typing import Final
+
+from vmm_conformance.reporting.programs import FOLDER, program_name
+from vmm_conformance.reporting.report import InvariantReport, Report, SubjectReport
+from vmm_conformance.reporting.screen import replay_command
+from vmm_conformance.reporting.text import clip, few, wrap
+from vmm_conformance.reporting.verdicts import Verdict
+
+REPLAYS_SHOWN: Final = 5
+
+
+def summary(report: Report, *, directory: str = "", width: int = 80) -> list[str]:
+    """Lines for a terminal, one block per subject, which ends with its overall verdict.
+
+    ``directory`` is where the program files lie; without one no replay commands are shown.
+    """
+    lines: list[str] = []
+    for section in report.subjects:
+        lines += [*_block(section, report, directory, width), ""]
+    return lines[:-1]
+
+
+def _block(section: SubjectReport, report: Report, directory: str, width: int) -> Iterator[str]:
+    yield _setting(section, report)
+    asked = [entry for entry in section.invariants if entry.ruling.asked]
+    for contract, group in _grouped(asked, lambda entry: entry.invariant.contract):
+        if contract not in section.subject.contracts:
+            yield f"  {contract}: not offered"
+            continue
+        yield f"  {contract}"
+        for area, entries in _grouped(group, lambda entry: entry.invariant.order[0]):
+            yield f"    {area:<11}{tally(entries)}"
+            yield from _details(entries, width)
+    yield from _replays(section, directory)
+    yield from verdict_lines(section, width)
+
+
+def _setting(section: SubjectReport, report: Report) -> str:
+    asked = [f"{name} {report.options[name]}" for name in ("budget", "seed") if name in report.options]
+    about = ", ".join([*asked, f"catalogue {report.catalogue}"])
+    return f"{titled(section)} over {report.driver.name} ({about})"
+
+
+def titled(section: SubjectReport) -> str:
+    """The subject's name and version."""
+    return f"{section.subject.name} {section.subject.version}".strip()
+
+
+def tally(entries: Iterable[InvariantReport]) -> str:
+    """``20 pass, 1 fail``: how often each verdict came out, in the order of `Verdict`."""
+    counts = Counter(entry.verdict for entry in entries)
+    return ", ".join(f"{counts[verdict]} {verdict.value}" for verdict in Verdict if counts[verdict])
+
+
+def verdict_lines(section: SubjectReport, width: int = 80) -> list[str]:
+    """The reasons, and the overall verdict as the last line."""
+    lines = [line for reason in section.reasons for line in wrap(reason, width, indent="  - ", lines=3)]
+    return [*lines, f"  {titled(section)}: {section.overall.value}"]
+
+
+def _grouped(
+    entries: Iterable[InvariantReport], key: Callable[[InvariantReport], str]
+) -> list[tuple[str, list[InvariantReport]]]:
+    ordered = sorted(entries, key=key)  # stable: the catalogue's order stays inside a group
+    return [(name, list(group)) for name, group in groupby(ordered, key)]
+
+
+def _details(entries: Iterable[InvariantReport], width: int) -> Iterator[str]:
+    alike: dict[tuple[Verdict, str], list[str]] = {}
+    for entry in entries:
+        if entry.verdict is Verdict.FAIL:
+            yield clip(f"      {_failed(entry)}: {entry.failures[0].message}", width, indent=6)
+        elif entry.verdict is not Verdict.PASS:
+            alike.setdefault((entry.verdict, entry.ruling.reason), []).append(entry.id)
+    for (verdict, reason), ids in alike.items():
+        yield from wrap(f"{few(ids, 10)} {verdict.value}: {reason}", width, indent=" " * 6, lines=3)
+
+
+def _failed(entry: InvariantReport) -> str:
+    if not entry.must:
+        return f"{entry.id} fails (should)"
+    return f"{entry.id} fails" if entry.documented else f"{entry.id} fails (inferred)"
+
+
+def _replays(section: SubjectReport, directory: str) -> Iterator[str]:
+    failed = [entry for entry in section.invariants if entry.failures]
+    if not directory or not failed:
+        return
+    yield "  replay"
+    for entry in failed[:REPLAYS_SHOWN]:
+        file = f"{directory}/{FOLDER}/{program_name(entry.id, section.subject.spec)}"
+        yield f"    {replay_command(file, section.subject.spec)}"
+    if len(failed) > REPLAYS_SHOWN:
+        yield f"    (the programs of {len(failed) - REPLAYS_SHOWN} more are in {directory}/{FOLDER})"

@@ -1,0 +1,97 @@
+"""The words a report uses, and the rules that choose them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from vmm_conformance.catalogue import Invariant
+from vmm_conformance.running.results import NOT_APPLICABLE, ItemResult
+
+ALL: Final = "*"
+"""Stands for every invariant of the contract where an item says what broke the judging."""
+
+
+class Verdict(StrEnum):
+    """What came out for one invariant."""
+
+    PASS = "pass"
+    """Put to the test at least once, and never found broken."""
+    FAIL = "fail"
+    """Found broken."""
+    WAIVED = "waived"
+    """Found broken, and excused by a waiver."""
+    NOT_EXERCISED = "not exercised"
+    """Never put to the test: no witness, so no pass."""
+    NOT_APPLICABLE = "not applicable"
+    """The subject does not offer the contract or the feature."""
+    UNKNOWN = "unknown"
+    """A checker broke, so some histories went unjudged."""
+    CRASH = "crash"
+    """Never put to the test, and an item that might have done so crashed."""
+    TIMEOUT = "timeout"
+    """Never put to the test, and an item that might have done so ran out of time."""
+
+
+class Overall(StrEnum):
+    """What came out for a subject, or for a whole run; best first."""
+
+    HARDENED = "hardened"
+    """Every must passes, the inferred ones too."""
+    CONFORMANT = "conformant"
+    """Every documented must passes."""
+    PARTIAL = "partial"
+    """Nothing failed, but something that had to be shown was not."""
+    NOT_CONFORMANT = "not conformant"
+    """A must is broken."""
+
+    @property
+    def exit_code(self) -> int:
+        """The exit status of the command line: 0 conformant, 1 not, 3 partial."""
+        return {Overall.NOT_CONFORMANT: 1, Overall.PARTIAL: 3}.get(self, 0)
+
+
+def worst(words: Iterable[Overall]) -> Overall:
+    """The worst of several; `Overall.PARTIAL` of none, as nothing was shown."""
+    order = list(Overall)
+    return max(words, key=order.index, default=Overall.PARTIAL)
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """A verdict, and the reason where it is neither pass nor fail. ``asked``: whether it was asked for."""
+
+    verdict: Verdict
+    reason: str = ""
+    asked: bool = True
+
+
+def rule(invariant: Invariant, results: Sequence[ItemResult], waiver: str | None = None) -> Ruling:
+    """The verdict on ``invariant`` after ``results``, those of one subject and the invariant's contract.
+
+    A failure outweighs everything, then a broken checker, then witnesses: a pass needs at least one.
+    """
+    if any(failure.invariant == invariant.id for result in results for failure in result.failures):
+        return Ruling(Verdict.FAIL) if waiver is None else Ruling(Verdict.WAIVED, waiver)
+    broken = sorted({r.unknown[id] for r in results for id in (invariant.id, ALL) if id in r.unknown})
+    if broken:
+        return Ruling(Verdict.UNKNOWN, "; ".join(broken))
+    if any(result.witnesses.get(invariant.id, 0) for result in results):
+        return Ruling(Verdict.PASS)
+    return _without_witness(invariant, results)
+
+
+def _without_witness(invariant: Invariant, results: Sequence[ItemResult]) -> Ruling:
+    if not results:
+        return Ruling(Verdict.NOT_EXERCISED, f"nothing was run for the contract {invariant.contract}")
+    for verdict in (Verdict.CRASH, Verdict.TIMEOUT):
+        names = sorted(result.item for result in results if result.state == verdict.value)
+        if names:
+            return Ruling(verdict, ", ".join(names))
+    reasons = sorted({result.untested[invariant.id] for result in results if invariant.id in result.untested})
+    missing = [r.removeprefix(NOT_APPLICABLE) for r in reasons if r.startswith(NOT_APPLICABLE)]
+    if missing:
+        return Ruling(Verdict.NOT_APPLICABLE, "; ".join(missing))
+    return Ruling(Verdict.NOT_EXERCISED, "; ".join(reasons) or f"no program reached it: {invariant.needs}")

@@ -1,0 +1,52 @@
+"""Runs everything that was asked for in this process, without pytest."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from vmm_conformance.catalogue import catalogue
+from vmm_conformance.invocation import Invocation
+from vmm_conformance.reporting.conclusion import driver_info
+from vmm_conformance.reporting.model import Report
+from vmm_conformance.reporting.report import build
+from vmm_conformance.running.results import ItemResult
+from vmm_conformance.running.session import Item, Options, know, plan, run_item
+
+Progress = Callable[[Item, ItemResult], None]
+
+
+def run_all(
+    invocation: Invocation,
+    subjects: dict[str, object],
+    *,
+    contracts: tuple[str, ...] | None = None,
+    progress: Progress | None = None,
+) -> Report:
+    """Run every item for ``subjects`` (spec to object) and report.
+
+    ``contracts`` leaves others out, which makes the run partial if the subject offers them. ``progress``
+    is called after each item. After an interrupt (Ctrl-C) the report on what was done is returned.
+    """
+    for spec, subject in subjects.items():
+        know(spec, subject)
+    options = invocation.options()
+    items = plan(subjects, options)
+    start = time.monotonic()
+    results = _results([item for item in items if contracts is None or item.contract in contracts], options, progress)
+    driver, seconds = driver_info(options.driver), time.monotonic() - start
+    return build(results, items, options, subjects, catalogue(), driver=driver, seconds=seconds)
+
+
+def _results(items: Sequence[Item], options: Options, progress: Progress | None) -> list[ItemResult]:
+    results: list[ItemResult] = []
+    try:
+        for item in items:
+            results.append(run_item(item, options))
+            if progress:
+                progress(item, results[-1])
+            if results[-1].state == "stopped":
+                break
+    except KeyboardInterrupt:
+        pass
+    return results
