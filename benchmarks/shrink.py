@@ -75,7 +75,7 @@ def _row(contract: str, group: list[Result]) -> tuple[object, ...]:
     killed = [row for row in group if row["killed"]]
 
     def median(name: str) -> float:
-        return statistics.median(row[name] for row in killed)
+        return float(statistics.median(row[name] for row in killed))
 
     worst = max(row["shrink_ms"] for row in killed)
     found = (median("hunt_ms"), median("shrink_ms"), worst, median("operations"), median("runs"))

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from vmm_conformance.catalogue import catalogue
 from vmm_conformance.invocation import BadInvocation, Invocation
 from vmm_conformance.related import all_mutants
 from vmm_conformance.replaying import read_program, replayed
 from vmm_conformance.reporting import kill_table
-from vmm_conformance.reporting.conclusion import complaint, decisive, describe, publish, scene
+from vmm_conformance.reporting.conclusion import decisive, describe, publish, scene
+from vmm_conformance.reporting.model import SubjectReport
+from vmm_conformance.reporting.programs import FOLDER, program_name
 from vmm_conformance.reporting.terminal import summary
 from vmm_conformance.reporting.text import count
 from vmm_conformance.running.kills import Kill, kill_matrix
@@ -24,19 +27,29 @@ def run(invocation: Invocation) -> int:
     """Run the suites, print what is broken and the summary; returns the exit status."""
     invocation.check_names()
     subjects = invocation.subject_objects()
-    counted = decisive(catalogue(), prefix=invocation.invariant, hardened=invocation.hardened)
-
-    def progress(item: Item, result: ItemResult) -> None:
-        done = f"{count(result.executed, 'program')}, {result.seconds:.1f} s"
-        print(f"{item.id}: {result.state} ({done})", file=sys.stderr)
-        where = scene(item.subject_spec, subjects[item.subject_spec], driver=invocation.driver, seed=invocation.seed)
-        text = complaint(result, counted, catalogue(), where, invocation.report)
-        if text:
-            print(f"\n{text}\n")
-
-    report = run_all(invocation, subjects, progress=progress)
-    print("\n".join(summary(report, directory=publish(report, invocation.report))))
+    report = run_all(invocation, subjects, progress=_progress)
+    directory = publish(report, invocation.report)
+    for section in report.subjects:
+        lines = _broken(section, invocation, subjects[section.subject.spec], directory)
+        print("\n".join([*lines, ""] if lines else lines), end="\n" if lines else "")
+    print("\n".join(summary(report, directory=directory)))
     return report.exit_code
+
+
+def _progress(item: Item, result: ItemResult) -> None:
+    broken = f", {count(len(result.failures), 'invariant')} broken" if result.failures else ""
+    programs = count(result.executed, "program")
+    print(f"{item.id}: {result.state} ({programs}, {result.seconds:.1f} s{broken})", file=sys.stderr)
+
+
+def _broken(section: SubjectReport, invocation: Invocation, subject: object, directory: str) -> list[str]:
+    """The failures that count, of each broken invariant the one with the shortest program."""
+    spec = section.subject.spec
+    counted = decisive(catalogue(), prefix=invocation.invariant, hardened=invocation.hardened)
+    entries = [entry for entry in section.invariants if entry.failures and entry.id in counted]
+    files = {entry.id: str(Path(directory, FOLDER, program_name(entry.id, spec))) for entry in entries}
+    where = scene(spec, subject, driver=invocation.driver, seed=invocation.seed)
+    return describe([entry.failures[0] for entry in entries], catalogue(), where, files)
 
 
 def replay(invocation: Invocation) -> int:

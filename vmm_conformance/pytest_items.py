@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from vmm_conformance.catalogue import catalogue
+from vmm_conformance.interrupts import Interrupts
 from vmm_conformance.invocation import Invocation
 from vmm_conformance.plugin import RESULT
 from vmm_conformance.programs.scenario import Scenario
@@ -43,17 +44,18 @@ class SuiteItem:
 
     def run(self) -> ItemResult:
         """Run it. The result becomes part of the session's report, and its ids properties of the test."""
-        result = self._result()
+        with Interrupts() as interrupts:
+            result = self._result(interrupts)
         self._node.stash[RESULT] = result.to_json()
         self._node.user_properties += _properties(self.item, result)
-        if result.state == "stopped":
+        if result.state == "stopped" or interrupts.seen:
             _hand_over(self._node, result)
             raise KeyboardInterrupt
         return result
 
-    def _result(self) -> ItemResult:
+    def _result(self, interrupts: Interrupts) -> ItemResult:
         if self.item.kind != REPLAY:
-            return run_item(self.item, self._invocation.options())
+            return run_item(self.item, self._invocation.options(), progress=interrupts.check)
         assert isinstance(self.item.part, Scenario)
         return replayed(self.item.part.program, self.item.subject_spec, self._subject, self._invocation)
 

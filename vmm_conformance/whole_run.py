@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from vmm_conformance.catalogue import catalogue
+from vmm_conformance.interrupts import Interrupts
 from vmm_conformance.invocation import Invocation
 from vmm_conformance.reporting.conclusion import driver_info
 from vmm_conformance.reporting.model import Report
@@ -40,13 +42,11 @@ def run_all(
 
 def _results(items: Sequence[Item], options: Options, progress: Progress | None) -> list[ItemResult]:
     results: list[ItemResult] = []
-    try:
+    with Interrupts() as interrupts, suppress(KeyboardInterrupt):
         for item in items:
-            results.append(run_item(item, options))
+            results.append(run_item(item, options, progress=interrupts.check))
             if progress:
                 progress(item, results[-1])
-            if results[-1].state == "stopped":
+            if results[-1].state == "stopped" or interrupts.seen:
                 break
-    except KeyboardInterrupt:
-        pass
     return results

@@ -145,3 +145,16 @@ def test_junit_tells_an_inferred_must_from_a_documented_one(tmp_path):
 
 def test_every_verdict_is_in_the_documented_mapping():
     assert all(f"\n{verdict}  " in junit.__doc__ for verdict in VERDICTS)
+
+
+def test_where_memory_lay_does_not_show():
+    def moved(by):
+        made = failure(message=f"at {0x7F00_0000_0000 + by:#x}")
+        for row in made.map:
+            row["address"] += by
+        return json_report.to_json(report(result(failures=[made])))
+
+    assert moved(0) == moved(0x5000)
+    (first, *_) = moved(0)["subjects"][0]["invariants"][0]["failures"]
+    assert first["message"] == "at A+0x0"
+    assert first["map"][0] == {"region": "A", "offset": 0, "size": 16384, "label": "reservation", "marked": False}

@@ -56,6 +56,7 @@ class _Court(Visitor):
         self._ruling = OPEN
         self._refused: Event | None = None
         self._capturing = False
+        self._calls_in_capture = 0
         self._lost = facts.minimum == 0
         self._accepted: dict[str, Callable[[Event], None]] = {
             "get_access": self._access_told,
@@ -130,8 +131,10 @@ class _Court(Visitor):
         self._accounting.refused(event, ruling.refuse)
         if event.kind == "create":
             self._rules.exhausted = ruling.refuse == ("DRIVER-22",)
-        if event.kind == "address_free" and event.args[0] in self._state.reservations and ruling.refuse:
-            self._trails.refused_frees[self._state.reservations[event.args[0]]] = ruling.refuse[0]
+        if event.kind == "address_free" and ruling.refuse:
+            reservation = self._state.reservation_at(event.args[0])
+            if reservation is not None:
+                self._trails.refused_frees[reservation] = ruling.refuse[0]
 
     def _compare(self, event: Event, ruling: Ruling) -> None:
         if event.status == CRASHED:
@@ -141,12 +144,15 @@ class _Court(Visitor):
                 self._answer(event, ruling.refuse, event.status != 0, "an error")
         elif ruling.accept:
             self._expect_accepted(event, ruling)
+        elif event.kind == "graph_end" and self._calls_in_capture:
+            self._answer(event, (DURING_CAPTURE,), event.status == 0, "success, as calls on memory are no part of it")
         elif event.kind == "mem_info" and self._refused is not None:
             self._answer(event, (NOT_STICKY,), event.status == 0, "success, whatever was refused before")
 
     def _expect_accepted(self, event: Event, ruling: Ruling) -> None:
         tags = ruling.accept
         if self._capturing:
+            self._calls_in_capture += 1
             self._judge.witness(DURING_CAPTURE)
             if event.status in _CAPTURE_CODES:
                 tags = (DURING_CAPTURE,)
@@ -245,9 +251,11 @@ class _Court(Visitor):
 
     def _capture_begun(self, event: Event) -> None:
         self._capturing = True
+        self._calls_in_capture = 0
 
     def _capture_ended(self, event: Event) -> None:
         self._capturing = False
+        self._calls_in_capture = 0
 
     # -- notes
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from vmm_conformance.checkers.driver_facts import Facts
-from vmm_conformance.checkers.driver_trails import LIFE_CYCLE, MANY, Tags, Trails, View
+from vmm_conformance.checkers.driver_trails import LIFE_CYCLE, MANY, Suspect, Tags, Trails, View
 from vmm_conformance.contracts import Access
 from vmm_conformance.history.events import Event
 from vmm_conformance.history.state import Mapping, Reservation, State
@@ -257,9 +257,9 @@ class Rules:
         return _accept("DRIVER-64") if self._state.mapping_at(address) else OPEN
 
 
-def blamed(suspect: Any, otherwise: Tags) -> Tags:
-    """The invariants of the call to blame, if there is one."""
-    return suspect.tags if suspect is not None else otherwise
+def blamed(suspect: Suspect | None, otherwise: Tags) -> Tags:
+    """The invariants of the call to blame, if there is one that nothing was seen of since."""
+    return suspect.tags if suspect is not None and suspect.tags and not suspect.proven else otherwise
 
 
 def right_of_host(view: View, low: int, high: int, facts: Facts) -> tuple[int, int]:

@@ -236,7 +236,8 @@ class Trails:
         view = View(mapping, self._granule, replaced, past.mapped)
         tags = map_tags(view)
         view.access.add(Suspect(event, ("DRIVER-48",)))
-        view.bytes.add(Suspect(event, tags))
+        if tags:
+            view.bytes.add(Suspect(event, tags))
         past.mapped = True
         past.aliased |= mapping.memory.mappings > 1
         place = (mapping.address, mapping.memory)

@@ -64,7 +64,7 @@ def _may_be_refused(step: Step) -> bool:
 
 
 def _same(note: Event, name: str, mine: Observation, theirs: Observation, result: Judge) -> bool:
-    different = [key for key, value in mine["bytes"].items() if theirs["bytes"].get(key) != value]
+    different = [key for key, value in mine["bytes"].items() if theirs["bytes"].get(key, value) != value]
     alike = mine["status"] == theirs["status"]
     return result.expect(
         "STEP-158", note, alike and not different, f"with {name} the step at operation {mine['op']} shows otherwise",

@@ -126,7 +126,6 @@ class Facts(Visitor):
         self.races: list[Race] = []
         self.unmaps: list[tuple[Event, Step | None]] = []
         self.challenges: list[tuple[Event, Step]] = []
-        self.thread_events: list[Event] = []
         self.notes: list[Event] = []
         self.ran: dict[int, Event] = {}
         self.works: dict[int, Event] = {}
@@ -172,8 +171,6 @@ class Facts(Visitor):
             self.works[event.result] = event
             if step is not None:
                 self.work_step[event.seq] = step
-        if event.thread:
-            self.thread_events.append(event)
         if event.who == SUBJECT:
             self._subject_call(event, step)
         for hazard in self._order.hazards:
@@ -277,8 +274,9 @@ class Facts(Visitor):
         step.table, step.persistent = details["table"], details["persistent"]
         if len(step.table) != len(step.buffers):
             return
-        step.places = [self._place(entry, b, step.track.device) for entry, b in zip(step.table, step.buffers, strict=True)]
         track = step.track
+        entries = zip(step.table, step.buffers, strict=True)
+        step.places = [self._place(entry, buffer, track.device) for entry, buffer in entries]
         if not track.frozen:
             track.frozen = True
             track.table = list(step.table)

@@ -128,8 +128,9 @@ def _shadow_witnesses(facts: Facts, judge: Judge) -> None:
 def check_threads(facts: Facts, judge: Judge) -> None:
     """A second step must not get in before the first is done (STEP-98)."""
     for event, first in facts.challenges:
-        end = first.ended.seq if first.ended else len(facts.thread_events)
-        second = [s for s in facts.steps if s.thread and event.seq < s.begun.seq < end]
+        second = [s for s in facts.steps if s.thread and event.seq < s.begun.seq]
+        if first.ended is not None:
+            second = [s for s in second if s.begun.seq < first.ended.seq]
         inside = _doings(facts, second)
         mine = [e for e in _own(facts, first) if e.seq > event.seq]
         overlap = [e for e in inside if mine and e.seq < mine[-1].seq]

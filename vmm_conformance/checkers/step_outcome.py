@@ -1,4 +1,7 @@
-"""Rules on how a step ends: what must be refused, what must succeed (STEP-92, 95 to 97, 159, 166, SHADOW-108, 113, 115)."""
+"""Rules on how a step ends: what must be refused, and what must succeed.
+
+STEP-92, 95 to 97, 159 and 166, SHADOW-108, 113 and 115.
+"""
 
 from __future__ import annotations
 
@@ -91,7 +94,7 @@ def _refused(step: Step, reasons: list[Refusal], judge: Judge) -> None:
         due.invariant, event, good, f"the step must be refused before anything is executed: {due.reason}",
         expected="an error, and execute not called", actual=f"{status}, execute called {len(step.executes)} times",
     )  # fmt: skip
-    if not good or step.injected or _handleless(step) and due.invariant != "STEP-95":
+    if not good or step.injected or (_handleless(step) and due.invariant != "STEP-95"):
         return
     numbers = set(re.findall(r"\d+", message))
     named = any(all(str(n) in numbers for n in reason.names) for reason in reasons)
@@ -168,11 +171,21 @@ def _recovery_rules(step: Step) -> list[str]:
         rules += ["STEP-100", *(["STEP-162"] if not plan.vmm else [])]
     elif step.first and all(plan.is_small(step.buffers[slot].size) for slot in plan.remapped):
         rules.append("SHADOW-105")
+    if _sizes_differ(step):
+        rules.append("STEP-159")
     if "reserve" in struck:
         rules.append("STEP-96")
     if struck & {"map", "unmap", "set_access"}:
         rules.append("STEP-92")
     return rules
+
+
+def _sizes_differ(step: Step) -> bool:
+    """Whether the logical, rounded and committed sizes of mapped slots differ where that may show (STEP-159)."""
+    plan, buffers = step.track.plan, step.buffers
+    mapped = [s for s in plan.remapped if buffers[s].size and not step.track.small(s, buffers[s].size)]
+    wide = any(buffers[slot].committed > plan.rounded(buffers[slot].size) for slot in mapped)
+    return wide or any(buffers[slot].size % plan.granularity for slot in mapped[:-1])
 
 
 def _recovery_text(id: str) -> str:

@@ -203,7 +203,7 @@ class Driver(Protocol):
     def read(self, source: int, size: int, *, stream: int | None = None) -> Work: ...
     def launch(
         self,
-        stream: int,
+        stream: int | None,
         *,
         reads: Sequence[Range] = (),
         copies: Sequence[Copy] = (),

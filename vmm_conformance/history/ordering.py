@@ -185,9 +185,12 @@ class Order:
                 use = Use(event, stream, tick, part, writes)
                 self._lifetimes.setdefault(part.mapping or part.memory, {})[stream] = use
                 streams = self._accesses.setdefault(part.memory, {})
-                if len(streams) > 1 or (streams and stream not in streams):
+                mine = streams.get(stream)
+                if mine is None:
+                    mine = streams[stream] = {}
+                if len(streams) > 1:
                     self._compare(use, clock)
-                streams.setdefault(stream, {})[part.low, part.high, writes] = use
+                mine[part.low, part.high, writes] = use
 
     def _compare(self, use: Use, clock: Clock) -> None:
         """Compare with the last uses of the same bytes on other streams.

@@ -35,11 +35,12 @@ class Replay:
         state, order = self.state, self.order
         befores = _of_their_own(visitors, "before")
         afters = _of_their_own(visitors, "after")
+        take_in, put_in_order = state.apply, order.apply
         for event in self.history.events:
             for before in befores:
                 before(event)
-            state.apply(event)
-            order.apply(event)
+            take_in(event)
+            put_in_order(event)
             for after in afters:
                 after(event)
         for visitor in visitors:

@@ -35,7 +35,7 @@ def decode(data: bytes, pins: Mapping[str, Any] | None = None) -> Program:
     wanted = 28 + choices.below(20)
     operations = _opening(choices)
     kinds = _swarm(choices)
-    mistakes = choices.pick((88, 120, 150, 100))
+    mistakes = choices.pick((100, 140, 170, 120))
     while len(operations) < wanted and not choices.exhausted:
         operations.extend(_operations(choices, choices.pick(kinds), mistakes))
     return Program(CONTRACT, configuration, tuple(operations))
@@ -81,11 +81,12 @@ def _swarm(choices: Choices) -> tuple[type, ...]:
 
 
 def _operations(choices: Choices, kind: type, mistakes: int) -> list[Any]:
-    """One operation, behind those that it needs and that would rarely be there by chance."""
+    """One operation, among those that it needs and that would rarely be there by chance."""
     _, twists, make = _TABLE[kind]
     twist = choices.pick(twists) if twists and choices.chance(mistakes) else ops.EXACT
-    prepare = _PREPARATIONS.get((kind, twist))
-    return [*(prepare(choices) if prepare else ()), make(choices, twist)]
+    prepare, follow = _PREPARATIONS.get((kind, twist)), _SEQUELS.get((kind, twist))
+    before = prepare(choices) if prepare else []
+    return [*before, make(choices, twist), *(follow(choices) if follow else ())]
 
 
 def _two_reservations(c: Choices) -> list[Any]:
@@ -131,8 +132,7 @@ def _copy(c: Choices, _: Any) -> Any:
 
 def _twists(type_: Any) -> tuple[str, ...]:
     """The twists of ``type_`` but for `EXACT`."""
-    names: tuple[str, ...] = get_args(type_)
-    return names[1:]
+    return tuple(name for name in get_args(type_) if name not in (ops.EXACT, "latest"))
 
 
 _TABLE: Final[dict[type, tuple[int, tuple[str, ...], Make]]] = {
@@ -155,7 +155,7 @@ _TABLE: Final[dict[type, tuple[int, tuple[str, ...], Make]]] = {
     ops.Capture: (1, (), lambda c, t: ops.Capture()),
     ops.Alloc: (1, (), lambda c, t: ops.Alloc(c.pick((100, 1, 4096, 5000)), c.below(3), c.pick((0, 1, 5)))),
     ops.Free: (1, (), lambda c, t: ops.Free(c.below(4))),
-    ops.Cycle: (1, (), lambda c, t: ops.Cycle(c.below(8), 1 + c.below(9))),
+    ops.Cycle: (1, (), lambda c, t: ops.Cycle(c.below(8), c.pick((3, 1, 12, 2, 9)))),
     ops.Inspect: (1, (), lambda c, t: ops.Inspect(c.below(3), c.pick((0, 1, 5)))),
 }  # fmt: skip
 """Kind to how often it is drawn, the mistakes it may make, and how one is made."""
@@ -164,9 +164,16 @@ _PREPARATIONS: Final[dict[tuple[type, str], Callable[[Choices], list[Any]]]] = {
     (ops.AddressFree, "exact"): lambda c: [ops.Reserve(c.pick(_ROOMS))] if c.chance(128) else [],
     (ops.AddressFree, "both"): _two_reservations,
     (ops.AddressFree, "stale"): _freed,
+    (ops.Map, "exact"): lambda c: [ops.Unmap(c.below(8))] if c.chance(56) else [],
     (ops.Map, "across"): _two_reservations,
+    (ops.Unmap, "exact"): lambda c: [ops.Write(c.below(8), stream=c.below(4))] if c.chance(64) else [],
     (ops.Write, "read-only"): _read_only,
 }
 """What comes before a mistake that would otherwise find nothing to be about."""
+
+_SEQUELS: Final[dict[tuple[type, str], Callable[[Choices], list[Any]]]] = {
+    (ops.Map, "exact"): lambda c: [ops.SetAccess(twist="latest")] if c.chance(128) else [],
+}
+"""What comes after an operation, so that it shows what it did."""
 
 _ALWAYS: Final = frozenset({ops.Reserve, ops.Create, ops.Map, ops.SetAccess, ops.Write})

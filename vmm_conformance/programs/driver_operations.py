@@ -33,7 +33,7 @@ MapTwist: TypeAlias = Literal[
 ]  # fmt: skip
 UnmapTwist: TypeAlias = Literal["exact", "left", "middle", "right", "skew", "hole", "gap", "reserved", "twice", "empty"]
 AccessTwist: TypeAlias = Literal[
-    "exact", "tail", "part", "bad-flag", "bad-device", "nobody", "empty",
+    "exact", "latest", "tail", "part", "bad-flag", "bad-device", "nobody", "empty",
     "short", "long", "hole", "gap", "reserved", "unmapped",
 ]  # fmt: skip
 QueryTwist: TypeAlias = Literal["exact", "end", "reserved", "unmapped"]
@@ -144,8 +144,8 @@ class Unmap:
 class SetAccess:
     """Set the rights of ``devices`` on ``count`` adjacent mappings.
 
-    Bit 0 of ``devices`` is the memory's own, further bits are those behind it, in a circle. ``tail``
-    chooses a mapping that is not the first of its reservation, ``part`` one granule of one.
+    Bit 0 of ``devices`` is the memory's own, further bits are those behind it, in a circle. ``latest``
+    chooses the newest mapping, ``tail`` one that is not the first of its reservation, ``part`` one granule.
     """
 
     mapping: int = 0

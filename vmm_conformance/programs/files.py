@@ -101,10 +101,16 @@ def _check_keys(data: dict[str, Any]) -> None:
 
 
 def dump(program: Program) -> str:
-    """``program`` as the text of a file: one operation a line, so that programs can be compared."""
-    data = to_data(program)
-    operations = ",\n".join(f"    {json.dumps(each)}" for each in data.pop("operations"))
-    head = "".join(f"  {json.dumps(name)}: {json.dumps(value)},\n" for name, value in data.items())
+    """``program`` as the text of a file."""
+    return layout(to_data(program))
+
+
+def layout(data: Mapping[str, Any]) -> str:
+    """A program's JSON data as the text of a file: one operation a line, so that programs can be compared."""
+    operations = ",\n".join(f"    {json.dumps(each)}" for each in data["operations"])
+    head = "".join(
+        f"  {json.dumps(name)}: {json.dumps(value)},\n" for name, value in data.items() if name != "operations"
+    )
     body = f"[\n{operations}\n  ]" if operations else "[]"
     return f'{{\n{head}  "operations": {body}\n}}\n'
 

@@ -213,6 +213,10 @@ class Close:
     executable: int = 0
 
 
+Operation = (
+    Step | Move | Swap | Bind | Recreate | Resize | Disturb | Refill | Fail | Progress | Order | Synchronize | Close
+)
+
 OPERATIONS: tuple[type, ...] = (
     Step, Move, Swap, Bind, Recreate, Resize, Disturb, Refill, Fail, Progress, Order, Synchronize, Close,
 )  # fmt: skip

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from vmm_conformance.reporting.text import clip, size
 
 BREAK: Final = "//"
-_LEAST_BAR: Final = 12
+_LEAST_BAR: Final = 16
 _ADDRESS: Final = re.compile(r"0x[0-9a-f]{5,16}\b")
 
 
@@ -42,16 +42,27 @@ class Symbols:
     def __init__(self, rows: Sequence[Row]) -> None:
         self._spans = _spans(rows)
 
-    def name(self, address: int) -> str | None:
-        """``A+0x1000`` for an address in a region or just behind it, else None."""
+    def place(self, address: int) -> tuple[str, int]:
+        """The region of an address in it or just behind it, and the distance from its start.
+
+        Raises ``KeyError`` for an address in no region.
+        """
         for index, (start, end) in enumerate(self._spans):
             if start <= address <= end:
-                return f"{_letter(index)}+{address - start:#x}"
-        return None
+                return _letter(index), address - start
+        raise KeyError(f"{address:#x} is in no region of the map")
+
+    def name(self, address: int) -> str:
+        """``A+0x1000``, or the bare address if it is in no region."""
+        try:
+            region, offset = self.place(address)
+        except KeyError:
+            return f"{address:#x}"
+        return f"{region}+{offset:#x}"
 
     def put_into(self, text: str) -> str:
         """``text`` with every address that has a name replaced by it."""
-        return _ADDRESS.sub(lambda found: self.name(int(found[0], 16)) or found[0], text)
+        return _ADDRESS.sub(lambda found: self.name(int(found[0], 16)), text)
 
 
 class Region(NamedTuple):
@@ -94,8 +105,11 @@ def draw(rows: Sequence[Row], width: int = 80, limit: int = 10) -> list[str]:
         return []
     shown = _around_marked(rows, limit)
     left = _addresses(shown, Symbols(rows))
-    label = min(max(len(row.label) for row in shown), width * 2 // 5)
-    scale = _scale(_spans(shown), max(width - len(left[0]) - label - 6, _LEAST_BAR))
+    free = width - len(left[0]) - 6
+    spans = _spans(shown)
+    least = max(_LEAST_BAR, len(spans) + len(BREAK) * (len(spans) - 1))
+    label = min(max(len(row.label) for row in shown), free - least)
+    scale = _scale(spans, free - label)
     lines = [f"(one column is {size(scale.unit)}, {BREAK} a gap)"]
     for row, text in zip(shown, left, strict=True):
         sign = ">" if row.marked else " "
@@ -115,7 +129,7 @@ def _around_marked(rows: Sequence[Row], limit: int) -> Sequence[Row]:
 
 def _addresses(rows: Sequence[Row], symbols: Symbols) -> list[str]:
     """Each row's address and size, aligned."""
-    texts = [(symbols.name(row.address) or "", size(row.size)) for row in rows]
+    texts = [(symbols.name(row.address), size(row.size)) for row in rows]
     wide, high = (max(len(text[i]) for text in texts) for i in (0, 1))
     return [f"{address:<{wide}}  {amount:>{high}}" for address, amount in texts]
 

@@ -14,6 +14,7 @@ from vmm_conformance.reporting.model import DriverInfo, Report, SubjectInfo
 from vmm_conformance.reporting.programs import DEFAULT_DIRECTORY, write_program, write_programs
 from vmm_conformance.reporting.report import failure_order
 from vmm_conformance.reporting.screen import Scene, failure_screen
+from vmm_conformance.reporting.symbolic import symbolic
 from vmm_conformance.reporting.text import clip, count
 from vmm_conformance.reporting.verdicts import ALL
 from vmm_conformance.running.results import Failure, ItemResult
@@ -111,7 +112,7 @@ def describe(failures: Sequence[Failure], catalogue: Catalogue, scene: Scene, fi
     place = dataclasses.replace(scene, file=files[first.invariant])
     lines = [failure_screen(first, catalogue[first.invariant], place)]
     for other in others:
-        lines.append(clip(f"also {other.invariant}: {other.message}", 80))
+        lines.append(clip(f"also {other.invariant}: {symbolic(other).message}", 80))
         operations = count(len(other.program["operations"]), "operation")
         lines.append(f"     {operations} in {files[other.invariant]}")
     return lines

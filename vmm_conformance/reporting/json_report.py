@@ -8,8 +8,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
+from vmm_conformance.reporting.model import InvariantReport, Report, SubjectReport
 from vmm_conformance.reporting.programs import FOLDER, program_name, write_programs
-from vmm_conformance.reporting.report import InvariantReport, Report, SubjectReport
+from vmm_conformance.reporting.symbolic import symbolic, symbolic_map
 
 FORMAT_VERSION: Final = 1
 FILE: Final = "report.json"
@@ -78,5 +79,5 @@ def _invariant(entry: InvariantReport, spec: str) -> dict[str, Any]:
         "witnesses": entry.witnesses,
         "items": list(entry.items),
         "program": f"{FOLDER}/{program_name(entry.id, spec)}" if entry.failures else None,
-        "failures": [asdict(failure) for failure in entry.failures],
+        "failures": [{**asdict(symbolic(failure)), "map": symbolic_map(failure)} for failure in entry.failures],
     }

@@ -26,8 +26,9 @@ from typing import Any, Final
 
 from junit_xml import TestCase, TestSuite, to_xml_report_string
 
+from vmm_conformance.reporting.model import InvariantReport, Report, SubjectReport
 from vmm_conformance.reporting.programs import FOLDER, program_name
-from vmm_conformance.reporting.report import InvariantReport, Report, SubjectReport
+from vmm_conformance.reporting.symbolic import symbolic
 from vmm_conformance.reporting.terminal import titled
 from vmm_conformance.reporting.verdicts import Verdict
 
@@ -70,7 +71,7 @@ def _case(entry: InvariantReport, section: SubjectReport) -> Any:
     case = TestCase(entry.id, classname=name, status=verdict.value, stdout=_about(entry))
     if verdict is Verdict.FAIL:
         kind = entry.invariant.level + ("" if entry.documented else "-inferred")
-        case.add_failure_info(entry.failures[0].message, _body(entry, spec), kind)
+        case.add_failure_info(symbolic(entry.failures[0]).message, _body(entry, spec), kind)
     elif verdict in _SKIPPED:
         case.add_skipped_info(f"{verdict.value}: {entry.ruling.reason}")
     elif verdict is not Verdict.PASS:
@@ -84,7 +85,7 @@ def _about(entry: InvariantReport) -> str:
 
 
 def _body(entry: InvariantReport, spec: str) -> str:
-    failure = entry.failures[0]
+    failure = symbolic(entry.failures[0])
     lines = [
         entry.invariant.statement,
         f"expected: {failure.expected}",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import tempfile
 from pathlib import Path
 from typing import Final
 
-from vmm_conformance.reporting.report import Report
+from vmm_conformance.programs.files import layout
+from vmm_conformance.reporting.model import Report
 from vmm_conformance.running.results import Failure
 
 FOLDER: Final = "programs"
@@ -30,10 +30,9 @@ def write_program(directory: Path, failure: Failure, spec: str) -> Path:
     folder = directory / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / program_name(failure.invariant, spec)
-    text = json.dumps(failure.program, indent=2) + "\n"
     handle, temporary = tempfile.mkstemp(dir=folder, prefix=".", suffix=".json")
     with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text)
+        file.write(layout(failure.program))
     os.replace(temporary, path)  # other processes may write the same invariant's program
     return path
 

@@ -137,9 +137,11 @@ def _entry(
     )
 
 
-def failure_order(failure: Failure) -> tuple[int, str]:
-    """Sort key: short programs first, and always the same order."""
-    return len(failure.program.get("operations", ())), json.dumps(failure.program, sort_keys=True)
+def failure_order(failure: Failure) -> tuple[int, int, str, int, str]:
+    """Sort key: short programs first, of them what broke first, and always the same order."""
+    area, _, number = failure.invariant.partition("-")
+    text = json.dumps(failure.program, sort_keys=True)
+    return len(failure.program["operations"]), failure.op, area, int(number), text
 
 
 def _row(item: Item, result: ItemResult | None) -> ItemReport:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from vmm_conformance.catalogue import Invariant
-from vmm_conformance.reporting.addressmap import Symbols, draw, sorted_rows
+from vmm_conformance.reporting.addressmap import draw, sorted_rows
+from vmm_conformance.reporting.symbolic import symbolic
 from vmm_conformance.reporting.text import clip, count, few, pairs, wrap
 from vmm_conformance.running.results import Failure
 
@@ -33,7 +34,7 @@ class Scene:
 
 def failure_screen(failure: Failure, invariant: Invariant, scene: Scene, *, width: int = 80) -> str:
     """What is broken, where, by which program, what was expected, and how to see it again."""
-    failure = _symbolic(failure)
+    failure = symbolic(failure)
     blocks = [
         _headline(invariant, width),
         _setting(failure, scene, width),
@@ -42,18 +43,6 @@ def failure_screen(failure: Failure, invariant: Invariant, scene: Scene, *, widt
         _tail(failure, scene, width),
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block)
-
-
-def _symbolic(failure: Failure) -> Failure:
-    """The failure with addresses as its map names them: absolute ones differ from run to run."""
-    put = Symbols(sorted_rows(failure.map)).put_into
-    return replace(
-        failure,
-        message=put(failure.message),
-        expected=put(failure.expected),
-        actual=put(failure.actual),
-        outcomes=[put(outcome) for outcome in failure.outcomes],
-    )
 
 
 def replay_command(file: str, spec: str) -> str:

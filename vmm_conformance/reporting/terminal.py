@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from typing import Final
 
+from vmm_conformance.reporting.model import InvariantReport, Report, SubjectReport
 from vmm_conformance.reporting.programs import FOLDER, program_name
-from vmm_conformance.reporting.report import InvariantReport, Report, SubjectReport
 from vmm_conformance.reporting.screen import replay_command
+from vmm_conformance.reporting.symbolic import symbolic
 from vmm_conformance.reporting.text import clip, few, wrap
 from vmm_conformance.reporting.verdicts import Verdict
 
@@ -76,7 +77,7 @@ def _details(entries: Iterable[InvariantReport], width: int) -> Iterator[str]:
     alike: dict[tuple[Verdict, str], list[str]] = {}
     for entry in entries:
         if entry.verdict is Verdict.FAIL:
-            yield clip(f"      {_failed(entry)}: {entry.failures[0].message}", width, indent=6)
+            yield clip(f"      {_failed(entry)}: {symbolic(entry.failures[0]).message}", width, indent=6)
         elif entry.verdict is not Verdict.PASS:
             alike.setdefault((entry.verdict, entry.ruling.reason), []).append(entry.id)
     for (verdict, reason), ids in alike.items():

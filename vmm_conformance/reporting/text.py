@@ -46,7 +46,7 @@ def wrap(text: str, width: int, *, indent: str = "", hang: str | None = None, li
 
 
 def pairs(data: Mapping[str, Any], skip: Sequence[str] = ()) -> str:
-    """A JSON object as ``key=value`` pairs, nested ones as ``outer.inner=value``."""
+    """A JSON object as ``key=value`` pairs, nested ones as ``outer.inner=value``; to be read by people."""
     return " ".join(f"{key}={_value(value)}" for key, value in _flat(data, "") if key not in skip)
 
 
@@ -61,6 +61,10 @@ def _flat(data: Mapping[str, Any], prefix: str) -> list[tuple[str, Any]]:
 
 
 def _value(value: Any) -> str:
-    if isinstance(value, str) and value and not set(value) & set(" \t\n\"'="):
+    if isinstance(value, str) and value and not set(value) & set(" \t\n\"'=,[]{}"):
         return value
-    return json.dumps(value, separators=(",", ":"))
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key}={_value(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_value, value)) + "]"
+    return json.dumps(value)

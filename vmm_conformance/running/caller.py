@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vmm_conformance.contracts import Access, Buffer, Driver, Range
+from vmm_conformance.contracts import Access, Buffer, Driver, Range, Write
 
 TOKEN = 8
 """Bytes in a token."""
@@ -137,10 +137,8 @@ class Caller:
         self._driver.set_access(buffer.address, buffer.committed, {self._device: access})
 
     def _start(self, buffer: CallerBuffer) -> dict[int, bytes]:
-        contents = {}
-        for offset, length in buffer.watched:
-            contents[offset] = self._tokens.take(length)
-            self._driver.write(buffer.address + offset, contents[offset])
+        contents = {offset: self._tokens.take(length) for offset, length in buffer.watched}
+        self._driver.launch(None, writes=[Write(buffer.address + offset, data) for offset, data in contents.items()])
         buffer.visible = True
         if buffer.read_only and buffer.handle is not None:
             self._grant(buffer, Access.READ)

@@ -96,7 +96,9 @@ def _facts(driver: Driver) -> dict[str, Any]:
         "capabilities": driver.capabilities,
         "devices": count,
         "peers": peers,
-        "not_applicable": {} if driver.capabilities.unmap_waits else {"DRIVER-75": "it declares that unmap does not wait"},
+        "not_applicable": {}
+        if driver.capabilities.unmap_waits
+        else {"DRIVER-75": "it declares that unmap does not wait"},
     }
 
 

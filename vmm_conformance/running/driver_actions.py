@@ -32,6 +32,7 @@ _KEYWORDS: Final[dict[str, Callable[..., Any]]] = {
 }
 """Calls that take some arguments by name, with all of them in the order of ``FIELDS``."""
 
+
 def _is_work(result: Any) -> bool:
     return type(result) is Work
 
@@ -153,7 +154,7 @@ class Actions(Calls):
         result, error = self.result, self.error
         if status == 0:
             self._remember(kind, args)
-        self.probes.after(kind, args, status, watched)
+        self.probes.after(kind, args, status, watched, result)
         self.result, self.error = result, error
         return status
 

@@ -56,7 +56,7 @@ class Probes:
             return [m for m in self._state.mappings if m.memory is memory][:1] if memory else []
         return []
 
-    def after(self, kind: str, args: tuple[Any, ...], status: int, watched: list[Mapping]) -> None:
+    def after(self, kind: str, args: tuple[Any, ...], status: int, watched: list[Mapping], result: Any) -> None:
         """Look at what the call may have changed, and may not have."""
         if status != 0 or kind in _MOVES_MEMORY:
             self.memory()
@@ -72,7 +72,7 @@ class Probes:
         elif kind == "write":
             self._written(args[0], len(args[1]))
         elif kind == "alloc":
-            self._allocated(self._calls.result, args[0])
+            self._allocated(result, args[0])
 
     # -- what each call may have changed
 
@@ -116,8 +116,8 @@ class Probes:
         if other is not None:
             self._read_memory(other, low, size)
 
-    def _allocated(self, address: Any, size: int) -> None:
-        if isinstance(address, int) and size >= _TOKEN:
+    def _allocated(self, address: int, size: int) -> None:
+        if size >= _TOKEN:
             self._calls.call(HARNESS, "write", address, self._calls.tokens.take(), None)
 
     # -- looking
@@ -134,9 +134,9 @@ class Probes:
                 self._read_memory(mapping, low, size)
 
     def _rights(self, mapping: Mapping) -> None:
-        first = self._next_device()
-        self._calls.call(HARNESS, "get_access", mapping.address, first)
-        self._calls.call(HARNESS, "get_access", mapping.address + mapping.size - 1, first)
+        """The rights of its own device at its start, and those of each device in turn at its end."""
+        self._calls.call(HARNESS, "get_access", mapping.address, mapping.memory.device)
+        self._calls.call(HARNESS, "get_access", mapping.address + mapping.size - 1, self._next_device())
 
     def _read_memory(self, mapping: Mapping, low: int, size: int) -> None:
         """Read bytes ``low`` on of the memory behind ``mapping``, through it, if it can be."""

@@ -132,6 +132,8 @@ class Ranges(Operands):
             return nth(self.bare(), number)
         if twist == "tail":
             mapping = nth(self._tails(), number)
+        elif twist == "latest":
+            mapping = max(self.state.mappings, key=lambda m: m.made, default=None)
         else:
             least = {"middle": 3, "part": 2, "left": 2, "right": 2}.get(twist, 1) * self.granule
             large = [mapping for mapping in self.state.mappings if mapping.size >= least]

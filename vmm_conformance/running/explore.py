@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import gc
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -17,6 +19,8 @@ from vmm_conformance.running.results import Failure
 
 BYTES: Final = 400
 """Bytes that a program is decoded from."""
+COLLECT_AFTER: Final = (100_000, 10, 10)
+"""Thresholds of the garbage collector while programs run."""
 REPEATS: Final = 5
 """Re-runs of a minimal program that decide whether it fails every time."""
 
@@ -106,7 +110,19 @@ def generate(count: int, seed: int, consume: Callable[[bytes], None], *, key: st
         print_blob=False,
         suppress_health_check=list(HealthCheck),
     )(wrapped)
-    seeded(seed)(configured)()
+    with _rarely_collecting():
+        seeded(seed)(configured)()
+
+
+@contextmanager
+def _rarely_collecting() -> Iterator[None]:
+    """Let the garbage collector look up less often: a history is ten thousand objects that die together."""
+    usual = gc.get_threshold()
+    gc.set_threshold(*COLLECT_AFTER)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*usual)
 
 
 def failures(bench: Bench, seen: Seen, *, small: bool = True) -> list[Failure]:

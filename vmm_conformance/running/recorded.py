@@ -197,7 +197,7 @@ class RecordedDriver:
 
     def launch(
         self,
-        stream: int,
+        stream: int | None,
         *,
         reads: Sequence[Range] = (),
         copies: Sequence[Copy] = (),

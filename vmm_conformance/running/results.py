@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-
 NOT_APPLICABLE: Final = "not applicable: "
 """How a reason in ``untested`` begins if the subject's own declaration rules the invariant out."""
 

@@ -67,7 +67,7 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
     _scenario(
         "life-cycle", "the shortest use of virtual memory, and everything given back",
         _ids(1, 2, 3, 4, 7, 12, 19, 20, 40, 48, 58, 71, 72),
-        Inspect(), Reserve(1), Create(1), Map(), SetAccess(), Write(), Read(),
+        Inspect(), Reserve(1), Create(1), Map(), SetAccess(), Inspect(), Write(), Read(),
         Release(), Unmap(), AddressFree(), Inspect(),
     ),
     _scenario(

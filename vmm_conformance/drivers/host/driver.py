@@ -42,7 +42,7 @@ class HostDriver(Graphs):
 
     def launch(
         self,
-        stream: int,
+        stream: int | None,
         *,
         reads: Sequence[Range] = (),
         copies: Sequence[Copy] = (),
@@ -53,7 +53,7 @@ class HostDriver(Graphs):
             for size in (*(r.size for r in reads), *(c.size for c in copies)):
                 self._check_size("launch", size)
             stored = [Write(address, bytes(data)) for address, data in writes]
-            return self._submit("launch", self._stream("launch", stream).id, (*reads, *copies, *stored))
+            return self._submit("launch", stream, (*reads, *copies, *stored))
 
     def _check_size(self, call: str, size: int) -> None:
         if size < 0:

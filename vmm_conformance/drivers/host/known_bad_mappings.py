@@ -67,7 +67,7 @@ class UnmapEmptiesMemory(HostDriver):
 
 
 class TiresOfMapping(HostDriver):
-    """After a dozen mappings at one address, each costs memory."""
+    """After ten mappings at one address, each costs memory."""
 
     def __init__(self, options: DriverOptions) -> None:
         super().__init__(options)
@@ -76,7 +76,7 @@ class TiresOfMapping(HostDriver):
     def _remove_mapping(self, mapping: Mapping) -> None:
         count = self._count[mapping.start] = self._count.get(mapping.start, 0) + 1
         super()._remove_mapping(mapping)
-        if count > 12:
+        if count > 10:
             self._used[mapping.handle.device] += self._minimum
 
 

@@ -203,9 +203,9 @@ class Streams(HostWork):
     # -- the queue
 
     def _submit(self, call: str, stream: int | None, operations: Sequence[Operation]) -> Work:
-        """Queue the operations as one item, or capture them; the host does a single one at once."""
+        """Queue the operations as one item, or capture them; the host does them at once."""
         if stream is None:
-            return self._run_now(operations[0], call)
+            return self._run_now(operations, call)
         queue = self._stream(call, stream)
         capture = queue.capture
         if capture is not None:

@@ -134,10 +134,10 @@ class HostWork(PlainMemory):
 
     # -- performing
 
-    def _run_now(self, operation: Operation, call: str) -> Work:
-        """The host does ``operation`` at once. Raises `DriverError` where it must not (V49)."""
-        job = self._bind(operation, None)
-        for use in job.uses:
+    def _run_now(self, operations: Sequence[Operation], call: str) -> Work:
+        """The host does ``operations`` at once. Raises `DriverError`, and does none, where it must not (V49)."""
+        jobs = [self._bind(operation, None) for operation in operations]
+        for use in (use for job in jobs for use in job.uses):
             if use.fault is not None:
                 what = "write" if use.write else "read"
                 raise DriverError(
@@ -146,8 +146,8 @@ class HostWork(PlainMemory):
                     f"cannot {what} {use.address:#x}+{use.size}: {use.fault.reason}; "
                     "map the whole range and give a device the right first",
                 )
-        data = self._perform(job)
-        return Work(next(self._ids), True, () if data is None else (data,))
+        data = [self._perform(job) for job in jobs]
+        return Work(next(self._ids), True, tuple(read for read in data if read is not None))
 
     def _perform(self, job: Job) -> bytes | None:
         """Do it. What an operation reads is returned."""
