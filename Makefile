@@ -46,6 +46,7 @@ lint: $(DEV)
 
 types: $(DEV)
 	$(BIN)/mypy
+	$(BIN)/mypy benchmarks
 
 tests: $(DEV)
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal

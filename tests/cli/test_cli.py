@@ -60,7 +60,7 @@ def test_run_good(command):
     status, out, err = command("run", "--subject", "own_cli:Good", "--budget", "smoke")
     assert status == 0
     assert out.splitlines()[0].startswith("good 1.2 over host (budget smoke, seed 0, catalogue ")
-    assert out.splitlines()[-1] == "  good 1.2: hardened"
+    assert out.splitlines()[-1] == "  good 1.2: conformant (hardened)"
     assert "flags/explore/anything[own_cli:Good]: done (50 programs, " in err
 
 

@@ -29,7 +29,7 @@ def test_a_good_subject_is_conformant(own, suite):
     result = suite("--vmm-report", "report")
     assert result.ret == 0
     result.stdout.fnmatch_lines(
-        ["*= vmm-conformance =*", "good 1.2 over host (budget smoke, seed 0, *", "*good 1.2: hardened"]
+        ["*= vmm-conformance =*", "good 1.2 over host (budget smoke, seed 0, *", "*good 1.2: conformant (hardened)"]
     )
     report = read_report(own)
     assert report["overall"] == "hardened"
@@ -106,7 +106,7 @@ def test_one_of_two_subjects_deselected_exits_1(own, suite):
     result = suite("-k", "good", "--vmm-subject", "own:deaf")
     assert result.parseoutcomes().keys() == {"passed", "deselected"}
     result.stdout.fnmatch_lines(
-        ["*good 1.2: hardened", "*items not run: flags/explore/anything*", "*deaf 1.2: partial"]
+        ["*good 1.2: conformant (hardened)", "*items not run: flags/explore/anything*", "*deaf 1.2: partial"]
     )
     assert result.ret == 1
 

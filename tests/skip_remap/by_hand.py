@@ -13,7 +13,7 @@ import pytest
 
 from vmm_conformance.checkers.judge import Judge
 from vmm_conformance.checkers.skip_remap import judge
-from vmm_conformance.contracts import Access, Buffer, Range, Use, Write
+from vmm_conformance.contracts import Access, Buffer, Fault, Range, Use, Write
 from vmm_conformance.history.events import DEVICE, FIELDS, HARNESS, SUBJECT, Event, History
 from vmm_conformance.programs.skip_remap import Configuration, ExecutablePlan
 from vmm_conformance.running.caller import guard, marks, round_up
@@ -333,20 +333,33 @@ class Hand:
     def destroy_event(self) -> None:
         self.subject("event_destroy", self.end_event)
 
-    def close(self, *phases: Phase, status: str = "ok") -> None:
-        """Close, with the right phases if none are given, and drain."""
+    def close(self, *phases: Phase, status: str = "ok", executable: int = 0) -> None:
+        """Close, with the right phases if none are given."""
         self.moving = list(self.places)
-        self.note("close", executable=0)
+        self.note("close", executable=executable)
         self.run(*(phases or CLOSE))
-        self.note("closed", executable=0, outcome={"status": status, "code": "", "message": ""})
+        self.note("closed", executable=executable, outcome={"status": status, "code": "", "message": ""})
 
     def drain(self) -> None:
         """Everything that is queued runs, and the run is over."""
+        self.complete()
+        self.note("drained")
+
+    def complete(self) -> None:
+        """Everything that is queued runs."""
         self.harness("device_synchronize", 0)
         for work, data in self.queue:
             self.event(DEVICE, "ran", (work, data, None))
         self.queue.clear()
-        self.note("drained")
+
+    def faults(self, work: Event, reason: str, *, cause: Event | None = None) -> None:
+        """``work`` ran into a fault; ``cause`` is the call that took the memory or the rights away."""
+        fault = Fault(BASE, 8, reason, 1)
+        self.event(DEVICE, "ran", (work.result, (), fault), 0, cause.seq if cause else None)
+
+    def last(self, kind: str) -> Event:
+        """The latest event of a kind."""
+        return next(event for event in reversed(self.history.events) if event.kind == kind)
 
     def judged(self) -> Judge:
         return judge(self.history)

@@ -82,7 +82,8 @@ def _entry(data: dict[str, Any], where: str) -> Invariant:
     known = {f.name for f in fields(Invariant)}
     wrong = sorted((set(data) ^ known) - {"trace"})
     if wrong:
-        raise CatalogueError(f"{where}: fields must be exactly {sorted(known)} (trace may be left out); look at {wrong}")
+        fields_known = f"fields must be exactly {sorted(known)} (trace may be left out)"
+        raise CatalogueError(f"{where}: {fields_known}; look at {wrong}")
     for name, value in data.items():
         if not isinstance(value, str) or not value.strip():
             raise CatalogueError(f"{where}: {name} must be text, got {value!r}")

@@ -58,7 +58,11 @@ class _Court(Visitor):
         self._capturing = False
         self._calls_in_capture = 0
         self._lost = facts.minimum == 0
-        self._accepted: dict[str, Callable[[Event], None]] = {
+        self._accepted = self._listeners()
+
+    def _listeners(self) -> dict[str, Callable[[Event], None]]:
+        """Who takes an accepted call in, by its kind."""
+        return {
             "get_access": self._access_told,
             "retain": self._retained,
             "address_range": self._range_told,

@@ -258,12 +258,11 @@ class Trails:
             self.spanned.add(reservation)
         memories = {mapping.memory for mapping in gone}
         for view in self.views.values():
-            if view.mapping.memory in memories:
-                view.access.add(Suspect(event, ("DRIVER-61",)))
-                view.bytes.add(Suspect(event, ("DRIVER-61",)))
-            elif view.mapping.reservation is reservation:
-                view.access.add(Suspect(event, tags))
-                view.bytes.add(Suspect(event, tags))
+            beside = tags if view.mapping.reservation is reservation else ()
+            broken = (*beside, "DRIVER-61") if view.mapping.memory in memories else beside
+            if broken:
+                view.access.add(Suspect(event, broken))
+                view.bytes.add(Suspect(event, broken))
 
     def granted(self, event: Event, tags: Tags) -> None:
         """Rights changed, of the devices and on the addresses that the call named and nowhere else."""

@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 from vmm_conformance.checkers.judge import Judge
 from vmm_conformance.checkers.step_facts import FREEING, Facts, Step
-from vmm_conformance.contracts import Code, Status, status_name
+from vmm_conformance.contracts import Code, Status
 
-OUT_OF_MEMORY = status_name(Status.OUT_OF_MEMORY)
+MAKING = frozenset({"reserve", "create", "retain", "map", "alloc", "event_create", "stream_create"})
+"""Calls that leave something to be given back."""
 
 
 class Refusal(NamedTuple):
@@ -197,10 +198,10 @@ def _recovery_text(id: str) -> str:
 
 def _nothing_left(step: Step, judge: Judge) -> None:
     """A first step that fails before execution leaves nothing behind (STEP-96, SHADOW-115)."""
-    struck = {call.kind for call in step.injected}
-    if not struck or struck & FREEING:
+    failed = {call.kind for call in step.calls if call.status}
+    if failed & FREEING or not any(call.kind in MAKING for call in step.calls):
         return
     judge.expect(
-        "SHADOW-115" if "alloc" in struck else "STEP-96", step.ended or step.begun, not step.left,
+        "SHADOW-115" if "alloc" in failed else "STEP-96", step.ended or step.begun, not step.left,
         "a first step that failed leaves something behind", expected="nothing", actual=", ".join(step.left),
     )  # fmt: skip

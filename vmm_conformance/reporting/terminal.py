@@ -63,7 +63,7 @@ def tally(entries: Iterable[InvariantReport]) -> str:
 def verdict_lines(section: SubjectReport, width: int = 80) -> list[str]:
     """The reasons, and the overall verdict as the last line."""
     lines = [line for reason in section.reasons for line in wrap(reason, width, indent="  - ", lines=3)]
-    return [*lines, f"  {titled(section)}: {section.overall.value}"]
+    return [*lines, f"  {titled(section)}: {section.overall.words}"]
 
 
 def _grouped(

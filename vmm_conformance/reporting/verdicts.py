@@ -48,6 +48,11 @@ class Overall(StrEnum):
     """A must is broken."""
 
     @property
+    def words(self) -> str:
+        """For people: who looks for ``conformant`` must find it where even more than that holds."""
+        return "conformant (hardened)" if self is Overall.HARDENED else self.value
+
+    @property
     def exit_code(self) -> int:
         """The exit status of the command line: 0 conformant, 1 not, 3 partial."""
         return {Overall.NOT_CONFORMANT: 1, Overall.PARTIAL: 3}.get(self, 0)

@@ -57,9 +57,10 @@ class Probes:
         return []
 
     def after(self, kind: str, args: tuple[Any, ...], status: int, watched: list[Mapping], result: Any) -> None:
-        """Look at what the call may have changed, and may not have."""
-        if status != 0 or kind in _MOVES_MEMORY:
-            self.memory()
+        """Look at what the call may have changed, and may not have.
+
+        Free memory comes last: that a mapping has gone says more than that its memory has come back.
+        """
         if status != 0 or kind == "release":
             for mapping in {id(m): m for m in watched[:1] + watched[-1:]}.values():
                 self.mapping(mapping)
@@ -73,6 +74,8 @@ class Probes:
             self._written(args[0], len(args[1]))
         elif kind == "alloc":
             self._allocated(result, args[0])
+        if status != 0 or kind in _MOVES_MEMORY:
+            self.memory()
 
     # -- what each call may have changed
 

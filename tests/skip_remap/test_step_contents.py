@@ -1,0 +1,272 @@
+"""Rules on bytes, faults and comparison, on histories written by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from by_hand import (
+    FIRST,
+    REMAP,
+    STEADY,
+    Hand,
+    Stories,
+    Story,
+    check_right,
+    check_vacuous,
+    check_wrong,
+    watched,
+)
+
+from vmm_conformance.contracts import Buffer, Copy, Range, Use, Write
+from vmm_conformance.history.observe import Observation, observations
+from vmm_conformance.programs.skip_remap import SlotPlan
+from vmm_suites.scenarios.steps import G, plan, reads, shadowed
+
+RIGHT, WRONG, VACUOUS = Stories(), Stories(), Stories()
+OTHER = b"OTHEROTH"
+READ, WRITE, BOTH = Use.READ, Use.WRITE, Use.READ_WRITE
+
+# -- right ones
+
+
+@RIGHT("86 110 111 112 117", shadowed(64, G))
+def bytes_are_as_they_should(h: Hand) -> None:
+    a, b = h.buffer(64), h.buffer(G)
+    h.step(a, b)
+    h.step(a, b, phases=STEADY)
+    h.complete()
+
+
+@RIGHT("110 160", shadowed(SlotPlan(64, use=READ)))
+def an_input_keeps_its_bytes(h: Hand) -> None:
+    a = h.buffer(64)
+    h.step(a)
+    h.contents(a)
+    h.step(a, phases=STEADY)
+    h.complete()
+
+
+@RIGHT("160", shadowed(SlotPlan(64, use=READ)))
+def copying_an_input_back_is_allowed(h: Hand) -> None:
+    h.step(h.buffer(64), phases=(*FIRST[:-1], lambda: h.copy_back(0), "record"))
+    h.complete()
+
+
+@RIGHT("110 111 117", shadowed(64))
+def one_launch_for_all_copies(h: Hand) -> None:
+    a = h.buffer(64)
+
+    def copies(*pairs: tuple[int, int]) -> None:
+        moved = tuple(Copy(target, source, 64) for target, source in pairs)
+        h.subject("launch", 1, (), moved, (), result=h.number())
+
+    copy_in = lambda: copies((h.shadows[0], a.address))  # noqa: E731 - a phase
+    copy_back = lambda: copies((a.address, h.shadows[0]))  # noqa: E731 - a phase
+    h.step(a, phases=("acquire", "create_event", copy_in, "execute", copy_back, "record"))
+    h.complete()
+
+
+@RIGHT("110 161", shadowed(64, SlotPlan(64, use=READ)))
+def two_small_slots_on_one_buffer(h: Hand) -> None:
+    a = h.buffer(64)
+    h.step(a, a)
+    h.complete()
+
+
+def compared(h: Hand, change: Callable[[list[Observation]], object] = lambda seen: None) -> None:
+    """Two steps, and what another setting has shown of them."""
+    a = h.buffer(64)
+    h.step(a)
+    h.step(a, phases=STEADY)
+    h.complete()
+    seen = [{**step, "bytes": dict(step["bytes"])} for step in observations(h.history)]
+    change(seen)
+    h.note("variant", name="skip off", seen=seen)
+
+
+RIGHT("158", shadowed(64), compare=True)(compared)
+
+# -- wrong ones
+
+
+@WRONG("110", shadowed(64))
+def a_stale_shadow_is_read(h: Hand) -> None:
+    h.step(h.buffer(64), phases=(*FIRST[:-3], lambda: h.execute(sees={0: OTHER}), "copy_back", "record"))
+    h.complete()
+
+
+@WRONG("86", plan(G))
+def a_stale_mapping_is_read(h: Hand) -> None:
+    h.step(h.buffer(G), phases=(*FIRST[:-3], lambda: h.execute(sees={0: OTHER}), "record"))
+    h.complete()
+
+
+@WRONG("86", plan(G))
+def a_write_is_lost(h: Hand) -> None:
+    h.step(h.buffer(G), at0_0=OTHER)
+    h.complete()
+
+
+@WRONG("111", shadowed(64))
+def a_copy_back_is_lost(h: Hand) -> None:
+    h.step(h.buffer(64), at0_56=OTHER)
+    h.complete()
+
+
+@WRONG("112", shadowed(64))
+def bytes_behind_are_overwritten(h: Hand) -> None:
+    h.step(h.buffer(64), at0_64=OTHER)
+    h.complete()
+
+
+@WRONG("112", shadowed(64))
+def a_copy_is_padded(h: Hand) -> None:
+    h.step(h.buffer(64), phases=(*FIRST[:-2], lambda: h.copy_back(extra=8), "record"))
+
+
+@WRONG("117", shadowed(64))
+def nothing_is_copied_in(h: Hand) -> None:
+    h.step(h.buffer(64), phases=("acquire", "create_event", "execute", "copy_back", "record"))
+
+
+@WRONG("117", shadowed(64))
+def nothing_is_copied_back_when_nothing_moved(h: Hand) -> None:
+    a = h.buffer(64)
+    h.step(a)
+    h.step(a, phases=("copy_in", "execute", "record"))
+
+
+@WRONG("160", shadowed(SlotPlan(64, use=READ)))
+def an_input_changes(h: Hand) -> None:
+    h.step(h.buffer(64), at0_0=OTHER)
+    h.complete()
+
+
+@WRONG("160", shadowed(SlotPlan(64, use=READ, read_only=True)))
+def a_read_only_input_is_written(h: Hand) -> None:
+    h.step(h.buffer(64), phases=(*FIRST[:-1], lambda: h.copy_back(0), "record"))
+    h.faults(h.last("copy"), "read only")
+
+
+@WRONG("112", shadowed(64))
+def a_copy_runs_off_the_buffer(h: Hand) -> None:
+    h.step(h.buffer(64))
+    h.faults(h.last("copy"), "unmapped")
+
+
+@WRONG("161", shadowed(64, SlotPlan(64, use=READ)))
+def a_readers_copy_back_undoes_a_write(h: Hand) -> None:
+    a = h.buffer(64)
+    h.step(a, a, at0_0=OTHER)
+    h.complete()
+
+
+@WRONG("83", plan(G))
+def execution_faults(h: Hand) -> None:
+    h.step(h.buffer(G), look=False)
+    h.faults(h.last("launch"), "unmapped")
+
+
+@WRONG("88", plan(G))
+def execution_meets_a_remapped_slot(h: Hand) -> None:
+    h.step(h.buffer(G), look=False)
+    work = h.last("launch")
+    h.step(h.buffer(G), phases=REMAP)
+    h.faults(work, "remapped", cause=h.last("unmap"))
+
+
+def other_bytes(seen: list[Observation]) -> None:
+    key = next(iter(seen[1]["bytes"]))
+    seen[1]["bytes"][key] = OTHER
+
+
+def other_status(seen: list[Observation]) -> None:
+    seen[1].update(status="refused", bytes={})
+
+
+WRONG("158", shadowed(64), compare=True)(lambda h: compared(h, other_bytes))
+WRONG("158", shadowed(64), compare=True)(lambda h: compared(h, other_status))
+
+# -- ones that test nothing
+
+
+@VACUOUS("86 110 111 112 160 161", shadowed(64))
+def nothing_has_run(h: Hand) -> None:
+    """What queued work would read is no matter until it runs; copies alone are looked at."""
+    h.step(h.buffer(64), phases=(*FIRST[:3], "execute", "record"), uses=(None,))
+
+
+@VACUOUS("110 111", shadowed(SlotPlan(64, use=WRITE)))
+def nobody_knows_after_a_failed_execution(h: Hand) -> None:
+    failed = {"outcome": "raise-after", "status": "raised"}
+    h.step(h.buffer(64), phases=(*FIRST[:-2], "record"), at0_0=OTHER, at0_56=OTHER, **failed)
+    h.complete()
+
+
+@VACUOUS("110 160", shadowed(*reads(64)), streams=2)
+def streams_that_nobody_ordered(h: Hand) -> None:
+    """The caller writes on one stream what the step copies in on another: either may come first."""
+    a = h.buffer(64)
+    written_elsewhere(h, a)
+    h.step(a)
+    find_other_bytes(h)
+
+
+@VACUOUS("110 160", shadowed(*reads(64)), streams=2)
+def two_unordered_writers(h: Hand) -> None:
+    """Behind one of the writers nobody knows whether the other has been, or is still to come."""
+    a = h.buffer(64)
+    h.step(a, look=False)
+    h.queue.clear()
+    written_elsewhere(h, a)
+    wait = lambda: h.subject("stream_wait_event", 2, 900)  # noqa: E731 - a phase
+    h.step(a, phases=(wait, *STEADY), stream=2)
+    find_other_bytes(h)
+
+
+def written_elsewhere(h: Hand, buffer: Buffer) -> None:
+    h.op += 1
+    writes = [Write(buffer.address + offset, h.token()[:length]) for offset, length in watched(buffer)]
+    work = h.launch(2, writes=writes)
+    h.contents(buffer, work=work)
+
+
+def find_other_bytes(h: Hand) -> None:
+    h.queue = [(work, (OTHER,) * len(data)) for work, data in h.queue]
+    h.complete()
+
+
+@VACUOUS("83 88", plan(G, named=()), streams=1)
+def the_callers_own_fault(h: Hand) -> None:
+    a = h.buffer(G)
+    h.harness("launch", 1, (Range(a.address, 8),), (), (), result=h.number())
+    work = h.last("launch")
+    h.free(a)
+    h.faults(work, "remapped", cause=h.last("unmap"))
+
+
+@VACUOUS("158", shadowed(64))
+def compared_with_nothing(h: Hand) -> None:
+    compared(h, list.clear)
+
+
+@VACUOUS("158", plan(G), compare=True)
+def a_step_that_may_be_refused(h: Hand) -> None:
+    h.refused(h.buffer(G, handle=False), message="slot 0 has no handle")
+    h.note("variant", name="skip off", seen=[{"op": 0, "status": "ok", "bytes": {}}])
+
+
+@pytest.mark.parametrize("story", RIGHT.rows)
+def test_right_histories_have_witnesses_and_no_finding(story: Story) -> None:
+    check_right(story)
+
+
+@pytest.mark.parametrize("story", WRONG.rows)
+def test_wrong_histories_break_what_they_should(story: Story) -> None:
+    check_wrong(story)
+
+
+@pytest.mark.parametrize("story", VACUOUS.rows)
+def test_histories_that_test_nothing_have_no_witness(story: Story) -> None:
+    check_vacuous(story)
