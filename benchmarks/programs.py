@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import importlib
 import os
 import statistics
 import subprocess
@@ -22,9 +21,9 @@ from measuring import Result, clock, command, seconds, table
 
 from vmm_conformance.contracts import CONTRACTS, Access, Driver, DriverOptions
 from vmm_conformance.drivers.host import HostDriver
-from vmm_conformance.history.events import HARNESS, Event, History
+from vmm_conformance.history.events import History
 from vmm_conformance.programs.program import Program
-from vmm_conformance.running.explore import Bench, generate
+from vmm_conformance.running.explore import generate
 from vmm_conformance.running.plugs import plug
 from vmm_conformance.running.recorder import Recorder
 from vmm_conformance.running.session import Item, Options, bench_for, plan, resolve_known, run_item
@@ -33,7 +32,7 @@ GOAL = 150
 GOAL_LENGTH = 30
 MOST_GROWTH = 1.1
 MEMORY = (2_000, 20_000)
-CYCLES, ROUNDS = 3_000, 9
+CYCLES, ROUNDS, CALLS = 3_000, 9, 7
 
 
 def subject_of(contract: str) -> str:
@@ -49,21 +48,8 @@ def explorations(contract: str, budget: str) -> list[Item]:
 # -- stages
 
 
-class Muted(Recorder):
-    """A recorder that records nothing: subject and harness get the driver itself. Faults cannot strike."""
-
-    def __init__(self, driver: Driver, history: History) -> None:
-        super().__init__(driver, history)
-        driver.listen(None)
-        self.subject = self.harness = driver
-        self._nothing = Event(0, 0, 0, HARNESS, "note", ("", {}))
-
-    def event(self, *args: Any, **kwargs: Any) -> Event:
-        return self._nothing
-
-
-def stages(contract: str, budget: str) -> Result:
-    """Microseconds per program of each stage."""
+def stages(contract: str, budget: str, per_event: float) -> Result:
+    """Microseconds per program of each stage; recording is estimated by the seconds that it takes per event."""
     items = explorations(contract, budget)
     drawn: list[tuple[Item, bytes]] = []
     generation = seconds(lambda: _draw(items, drawn))
@@ -75,9 +61,11 @@ def stages(contract: str, budget: str) -> Result:
     for program in programs:
         start = clock()
         history = bench.plug.run(program, bench.subject, bench.open_driver)
-        execution += clock() - start
+        middle = clock()
+        bench.plug.judge(history)
+        judging += clock() - middle
+        execution += middle - start
         events += len(history)
-        judging += seconds(lambda history=history: bench.plug.judge(history))  # type: ignore[misc] # bound now
     each = 1e6 / len(programs)
     return {
         "contract": contract,
@@ -88,7 +76,7 @@ def stages(contract: str, budget: str) -> Result:
         "generation": generation * each,
         "decoding": decoding * each,
         "execution": execution * each,
-        "recording": recording(bench, programs) * each,
+        "recording": events * each * per_event,
         "judging": judging * each,
         "together": together(items) * each,
     }
@@ -101,30 +89,6 @@ def _pins(item: Item) -> dict[str, Any]:
 def _draw(items: Sequence[Item], into: list[tuple[Item, bytes]]) -> None:
     for number, item in enumerate(items):
         generate(item.planned, number, lambda data, item=item: into.append((item, data)), key="benchmark")  # type: ignore[misc] # bound now
-
-
-def recording(bench: Bench, programs: Sequence[Program]) -> float:
-    """Seconds that recording adds over all programs, estimated from those that can do without.
-
-    A program that injects failures, or runs several times to be compared, needs its recorder.
-    """
-    contract = programs[0].contract
-    if contract == "flags":
-        return 0.0
-    module = importlib.import_module(bench.plug.run.__module__)
-    chosen = [program for program in programs if not _needs_recorder(program)]
-    both = {Recorder: 0.0, Muted: 0.0}
-    for program in chosen:
-        for kind in both:
-            setattr(module, "Recorder", kind)  # noqa: B010 - no attribute that mypy knows to be a variable
-            both[kind] += seconds(lambda program=program: bench.plug.run(program, bench.subject, bench.open_driver))  # type: ignore[misc] # bound now
-    setattr(module, "Recorder", Recorder)  # noqa: B010
-    return (both[Recorder] - both[Muted]) * len(programs) / len(chosen)
-
-
-def _needs_recorder(program: Program) -> bool:
-    fails = any(type(operation).__name__ == "Fail" for operation in program.operations)
-    return fails or bool(getattr(program.configuration, "compare", False))
 
 
 def together(items: Sequence[Item]) -> float:
@@ -152,7 +116,9 @@ def recorded_cycles() -> Result:
         driver.listen(None)
         driver.close()
     ratio = statistics.median(r / d for r, d in zip(recorded, raw, strict=True))
-    return {"unrecorded": statistics.median(raw), "recorded": statistics.median(recorded), "ratio": ratio}
+    unrecorded, together = statistics.median(raw), statistics.median(recorded)
+    per_event = (1 / together - 1 / unrecorded) / CALLS
+    return {"unrecorded": unrecorded, "recorded": together, "ratio": ratio, "seconds_per_event": per_event}
 
 
 def _cycles(driver: Driver) -> None:
@@ -219,8 +185,9 @@ def memory_here(contract: str) -> None:
 def measure(parsed: argparse.Namespace) -> Result:
     contracts = parsed.contract or [name for name in CONTRACTS if explorations(name, "smoke")]
     _draw(explorations(contracts[0], "smoke"), [])  # Hypothesis is loaded once
-    rows = [stages(contract, parsed.budget) for contract in contracts]
-    result: Result = {"stages": rows, "recorded_cycles": recorded_cycles(), "goal": GOAL, "goal_length": GOAL_LENGTH}
+    cycles = recorded_cycles()
+    rows = [stages(contract, parsed.budget, cycles["seconds_per_event"]) for contract in contracts]
+    result: Result = {"stages": rows, "recorded_cycles": cycles, "goal": GOAL, "goal_length": GOAL_LENGTH}
     if parsed.memory:
         result["memory"] = [memory(contract) for contract in contracts]
     return result
@@ -243,7 +210,7 @@ def lines(result: Result) -> list[str]:
     ]
     cycles = result["recorded_cycles"]
     text = [
-        "microseconds per program, mean; recording is a part of execution",
+        "microseconds per program, mean; recording, the events at the price of one below, is a part of execution",
         *table(("contract", "operations", "events", *STAGES, "programs/s", "of 30 operations"), rows),
         f"(goal: {result['goal']} programs of 30 operations a second)",
         "",

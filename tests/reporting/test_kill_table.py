@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from vmm_conformance.reporting.kill_table import as_data, as_lines, full
 from vmm_conformance.running.kills import Kill
 
@@ -41,9 +43,14 @@ def test_table(snapshot):
 
 
 def test_it_is_full_when_all_are_killed_and_enough_by_exploration():
-    assert full([KILLED] * 4 + [DIRECTED])
-    assert not full([KILLED] * 3 + [DIRECTED])
+    explored = replace(DIRECTED, explored=True)
+    assert full([KILLED] + [explored] * 4 + [DIRECTED])
     assert not full([KILLED] * 9 + [SURVIVOR])
+
+
+def test_one_contract_does_not_make_up_for_another():
+    explored = replace(DIRECTED, explored=True)
+    assert not full([KILLED] * 99 + [explored] * 3 + [DIRECTED])
 
 
 def test_data():

@@ -121,7 +121,13 @@ class Contents(Visitor):
 
 
 def check_contents(facts: Facts, contents: Contents, judge: Judge) -> None:
-    """Compare what ran with what was expected."""
+    """Compare what ran with what was expected.
+
+    Of a subject without a trace its copies cannot be seen, and so not what they are ordered with: steps on
+    several streams are then not judged by their bytes.
+    """
+    if not facts.traced and len({step.stream for step in facts.steps}) > 1:
+        return
     for work, expected in contents.expected.items():
         ran = facts.ran.get(work)
         if ran is None or ran.args[2] is not None:

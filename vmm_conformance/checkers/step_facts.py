@@ -140,6 +140,7 @@ class Facts(Visitor):
         self.spaces = spaces
         self._order = replay.order
         self._events = replay.history.events
+        self.traced = bool(replay.history.header.get("traced", True))
         self._plans = plans
         self._open: dict[int, Step] = {}
         self._closed: dict[int, int] = {}
@@ -275,24 +276,26 @@ class Facts(Visitor):
         if len(step.table) != len(step.buffers):
             return
         track = step.track
-        entries = zip(step.table, step.buffers, strict=True)
-        step.places = [self._place(entry, buffer, track.device) for entry, buffer in entries]
+        entries = enumerate(zip(step.table, step.buffers, strict=True))
+        step.places = [self._place(entry, buffer, track, slot) for slot, (entry, buffer) in entries]
         if not track.frozen:
             track.frozen = True
             track.table = list(step.table)
             track.sizes = [buffer.size for buffer in step.buffers]
             track.places = step.places
 
-    def _place(self, entry: Range, buffer: Buffer, device: int) -> Place:
+    def _place(self, entry: Range, buffer: Buffer, track: Track, slot: int) -> Place:
         if entry.address == buffer.address:
             return Place("original")
         mapping = self.state.mapping_at(entry.address)
         memory = mapping.memory if mapping else self.state.allocation_at(entry.address)
         reservation = mapping.reservation if mapping else self.state.reservation_at(entry.address)
-        if memory is None:
+        if memory is None and self.traced:
             return Place("nothing", reservation=reservation)
+        if memory is None:  # the subject's calls cannot be seen: its class is the one the slot should have
+            return Place("shadow" if track.small(slot, buffer.size) else "mapped")
         kind = "shadow" if memory.who == SUBJECT else "mapped"
-        rights = mapping.rights.get(device, 0) if mapping else 3
+        rights = mapping.rights.get(track.device, 0) if mapping else 3
         end = mapping.address + mapping.size if mapping else memory.address + memory.size
         return Place(kind, memory, mapping, reservation, rights, entry.address + entry.size <= end)
 

@@ -22,7 +22,7 @@ FAILING: Final = (
     "map", "set_access", "unmap", "alloc", "reserve", "event_record", "copy", "event_synchronize",
     "event_create", "stream_wait_event", "free", "address_free",
 )  # fmt: skip
-FAILING_FIRST: Final = ("alloc", "reserve", "alloc", "map", "set_access", "event_create", "copy")
+FAILING_FIRST: Final = ("reserve", "map", "reserve", "set_access", "event_create", "copy", "alloc")
 """What a first step may fail at."""
 STATUSES: Final = (2, 1, 999)
 KINDS: Final = (
@@ -146,7 +146,7 @@ class _Operations:
         if shadows and choices.chance(40):
             failing = ops.Fail("alloc", 1 + choices.below(3))
         elif "fail" in self._kinds and choices.chance(64):
-            failing = ops.Fail(choices.pick(FAILING_FIRST), 1 + choices.below(3))
+            failing = ops.Fail(choices.pick(FAILING_FIRST), choices.pick((1, 1, 1, 2, 3)))
         else:
             return
         where = self._where()
@@ -166,6 +166,17 @@ class _Operations:
 
     def _slot_of(self, where: dict[str, int]) -> int:
         return self._choices.below(len(self._slots_of(where)))
+
+    def _partner(self, where: dict[str, int], slot: int) -> int:
+        """A slot that may share its buffer with ``slot``, if there is another one."""
+        slots = self._slots_of(where)
+        mine = slots[slot]
+        alike = [
+            number
+            for number, other in enumerate(slots)
+            if number != slot and (other.space, other.read_only) == (mine.space, mine.read_only) and other.size
+        ]
+        return self._choices.pick(alike) if alike else slot
 
     def _step(self, where: dict[str, Any] | None = None) -> ops.Step:
         choices = self._choices
@@ -198,12 +209,13 @@ class _Operations:
 
     def _draw_swap(self) -> None:
         where = self._where()
-        self._out.append(ops.Swap(self._slot_of(where), self._slot_of(where), **where))
+        slot = self._slot_of(where)
+        self._out.append(ops.Swap(slot, self._partner(where, slot), **where))
 
     def _draw_bind(self) -> None:
         where = self._where()
         slot = self._slot_of(where)
-        self._out += [ops.Bind(slot, self._slot_of(where), **where), self._step(where)]
+        self._out += [ops.Bind(slot, self._partner(where, slot), **where), self._step(where)]
         if self._choices.chance(128):
             self._out.append(ops.Move(slot, **where))
 
@@ -225,7 +237,8 @@ class _Operations:
     def _draw_vacate(self) -> None:
         """One slot goes out of use while others exchange or share their buffers, and all comes back."""
         where = self._where()
-        slot, one, other = (self._slot_of(where) for _ in range(3))
+        slot, one = self._slot_of(where), self._slot_of(where)
+        other = self._partner(where, one)
         change = ops.Bind if self._choices.chance(128) else ops.Swap
         back = ops.Move(one, **where) if change is ops.Bind else ops.Swap(one, other, **where)
         size = self._slots_of(where)[slot].size

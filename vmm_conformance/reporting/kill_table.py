@@ -38,8 +38,8 @@ def as_lines(kills: Sequence[Kill]) -> list[str]:
 
 
 def full(kills: Sequence[Kill]) -> bool:
-    """Whether every mutant was killed, and enough of them by exploration alone."""
-    return all(kill.killed for kill in kills) and _share(kills) >= EXPLORED_AT_LEAST
+    """Whether every mutant was killed, and of each contract enough by exploration alone."""
+    return all(kill.killed for kill in kills) and all(share >= EXPLORED_AT_LEAST for share in _shares(kills).values())
 
 
 def _row(kill: Kill) -> tuple[str, ...]:
@@ -62,13 +62,18 @@ def _cell(name: str, text: str, width: int) -> str:
     return text.rjust(width) if name in _NUMBERS else text.ljust(width)
 
 
-def _share(kills: Sequence[Kill]) -> float:
-    return sum(kill.explored for kill in kills) / len(kills) if kills else 1.0
+def _shares(kills: Sequence[Kill]) -> dict[str, float]:
+    """By contract, the share that exploration alone has killed."""
+    contracts = sorted({kill.contract for kill in kills})
+    explored = {name: [kill.explored for kill in kills if kill.contract == name] for name in contracts}
+    return {name: sum(each) / len(each) for name, each in explored.items()}
 
 
 def _totals(kills: Sequence[Kill]) -> list[str]:
     killed = sum(kill.killed for kill in kills)
-    mutants = count(len({kill.mutant for kill in kills}), "mutant")
-    seeds = count(len({kill.seed for kill in kills}), "seed")
-    share = f"{_share(kills):.0%} by exploration alone, where {EXPLORED_AT_LEAST:.0%} is asked for"
-    return [f"{killed} of {len(kills)} killed ({mutants}, {seeds}); {share}"]
+    about = ", ".join((count(len({k.mutant for k in kills}), "mutant"), count(len({k.seed for k in kills}), "seed")))
+    shares = ", ".join(f"{name} {share:.0%}" for name, share in _shares(kills).items())
+    return [
+        f"{killed} of {len(kills)} killed ({about})",
+        f"by exploration alone, where {EXPLORED_AT_LEAST:.0%} is asked for: {shares}",
+    ]

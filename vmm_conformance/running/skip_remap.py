@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
-from vmm_conformance.contracts import Driver, DriverCapabilities, DriverOptions, Granularity
+from vmm_conformance.contracts import Driver, DriverCapabilities, DriverOptions, Granularity, capability
 from vmm_conformance.history.events import HARNESS, History
 from vmm_conformance.history.observe import observations
 from vmm_conformance.programs import skip_remap as ops
@@ -70,7 +70,14 @@ def driver_options(configuration: ops.Configuration) -> DriverOptions:
 def _run_once(program: Program, subject: Any, open_driver: OpenDriver) -> History:
     options = driver_options(program.configuration)
     driver = open_driver(options)
-    history = History({"contract": program.contract, "configuration": program.configuration, "options": options})
+    history = History(
+        {
+            "contract": program.contract,
+            "configuration": program.configuration,
+            "options": options,
+            "traced": bool(capability(subject, "traced")),
+        }
+    )
     try:
         with ExitStack() as stack:
             run = StepRun(program, subject, Recorder(driver, history))

@@ -112,7 +112,11 @@ class StepRun(Callers):
         executor.step(buffers, device=device, stream=stream, execute=execute)
 
     def _uses(self, index: int, buffers: list[CallerBuffer], operation: ops.Step) -> list[Use | None]:
-        """What execution does to each slot: the declared use, narrowed where no buffer is shared."""
+        """What execution does to each slot: the declared use, narrowed where no buffer is shared.
+
+        Nothing to a buffer that shows at no address any more, neither the caller's nor the executor's.
+        """
+        selected = self._selected(index)
         slots = self.configuration.executables[index].slots
         wanted = operation.uses if not self.configuration.capture else None
         shared = len({b.allocation for b in buffers}) < len(buffers)
@@ -121,7 +125,8 @@ class StepRun(Callers):
             declared = Use.READ if slot.constant or slot.read_only else slot.use
             narrow = wanted[number] if wanted and number < len(wanted) and not shared else declared
             fits = narrow is declared or declared is Use.READ_WRITE
-            uses.append((narrow if fits else declared) if buffer.size else None)
+            reachable = buffer.size and (buffer.visible or number in selected)
+            uses.append((narrow if fits else declared) if reachable else None)
         return uses
 
     def _execute(
