@@ -15,6 +15,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 BASE := $(VENV)/.base
 DEV := $(VENV)/.dev
+MUTATION := $(VENV)/.mutation
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
@@ -34,6 +35,10 @@ $(BASE): pyproject.toml | $(VENV)/bin/python
 $(DEV): pyproject.toml | $(VENV)/bin/python
 	$(PIP) install --editable '.[dev]'
 	@touch $@ $(BASE)
+
+$(MUTATION): $(DEV)
+	$(PIP) install --editable '.[dev,mutation]'
+	@touch $@
 
 conformance: $(BASE) ## run the suites on the reference and on the host driver
 	$(BIN)/python -m pytest --pyargs vmm_suites --vmm-subject reference --vmm-subject host \
@@ -61,8 +66,8 @@ docs-invariants: $(BASE) ## write docs/invariants.md out of the catalogue
 	$(BIN)/vmm-conformance list --markdown > docs/invariants.md.new
 	mv docs/invariants.md.new docs/invariants.md
 
-mutate: $(DEV) ## change the reference mechanically, and list the changes that no test notices
-	$(BIN)/python benchmarks/mutate.py
+mutate: $(MUTATION) ## change the reference mechanically, and list the changes that no test notices
+	$(BIN)/python benchmarks/mutate.py --jobs $(JOBS)
 
 clean: ## remove the virtual environment and what tools leave behind
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .vmm

@@ -32,7 +32,7 @@ GOAL = 150
 GOAL_LENGTH = 30
 MOST_GROWTH = 1.1
 MEMORY = (2_000, 20_000)
-CYCLES, ROUNDS, CALLS = 3_000, 9, 7
+CYCLES, ROUNDS, CALLS = 60, 400, 7
 
 
 def subject_of(contract: str) -> str:
@@ -105,7 +105,10 @@ def together(items: Sequence[Item]) -> float:
 
 
 def recorded_cycles() -> Result:
-    """Full cycles per second (reserve to release) with and without a recorder, by turns."""
+    """Full cycles per second (reserve to release) with and without a recorder, by turns.
+
+    Each history gets as long as a program's does: a longer one is more work for the garbage collector.
+    """
     options = DriverOptions()
     raw, recorded = [], []
     for _ in range(ROUNDS):

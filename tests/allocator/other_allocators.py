@@ -170,7 +170,7 @@ class Subject:
     def allocator(self, driver: Driver, device: int) -> Allocator:
         if not self.traced:
             assert isinstance(driver, RecordedDriver)
-            driver = driver._recorder.driver
+            driver = driver.unrecorded
         allocator: Allocator = self.kind(driver, device)
         return allocator
 

@@ -7,9 +7,7 @@ another order.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Final, NamedTuple
-
-import pytest
+from typing import Any, Final
 
 from vmm_conformance.checkers.judge import Judge
 from vmm_conformance.checkers.skip_remap import judge
@@ -17,7 +15,7 @@ from vmm_conformance.contracts import Access, Buffer, Fault, Range, Use, Write
 from vmm_conformance.history.events import DEVICE, FIELDS, HARNESS, SUBJECT, Event, History
 from vmm_conformance.programs.skip_remap import Configuration, ExecutablePlan
 from vmm_conformance.running.caller import guard, marks, round_up
-from vmm_suites.scenarios.steps import G, ids
+from vmm_suites.scenarios.steps import G
 
 RW: Final = Access.READ_WRITE
 BASE: Final = 0x10_0000
@@ -376,53 +374,3 @@ class Plan:
 def watched(buffer: Buffer) -> tuple[Range, ...]:
     """The tokens in a buffer and behind it."""
     return marks(buffer.size) + guard(buffer.size, buffer.committed)
-
-
-class Story(NamedTuple):
-    """How a history goes, and the ids it is about."""
-
-    tell: Callable[[Hand], object]
-    plans: tuple[ExecutablePlan, ...]
-    configuration: dict[str, Any]
-    ids: tuple[str, ...]
-
-    def judged(self) -> Judge:
-        hand = Hand(*self.plans, **self.configuration)
-        self.tell(hand)
-        return hand.judged()
-
-
-class Stories:
-    """A decorator that collects stories: their ids by number, what they run under, and their name."""
-
-    def __init__(self) -> None:
-        self.rows: list[Any] = []
-
-    def __call__(
-        self, numbers: str, *plans: ExecutablePlan, **configuration: Any
-    ) -> Callable[[Callable[[Hand], object]], Callable[[Hand], object]]:
-        def collect(tell: Callable[[Hand], object]) -> Callable[[Hand], object]:
-            self.rows.append(pytest.param(Story(tell, plans, configuration, ids(numbers)), id=tell.__name__))
-            return tell
-
-        return collect
-
-
-def check_right(story: Story) -> None:
-    """No finding, and each id put to the test."""
-    judge = story.judged()
-    assert judge.findings == []
-    assert [id for id in story.ids if not judge.witnesses[id]] == []
-
-
-def check_wrong(story: Story) -> None:
-    """Exactly these ids are broken."""
-    judge = story.judged()
-    assert {finding.invariant for finding in judge.findings} == set(story.ids)
-
-
-def check_vacuous(story: Story) -> None:
-    """No finding, and none of the ids put to the test."""
-    judge = story.judged()
-    assert judge.findings == []
-    assert [id for id in story.ids if judge.witnesses[id]] == []

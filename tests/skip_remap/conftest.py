@@ -2,4 +2,4 @@ from __future__ import annotations
 
 import pytest
 
-pytest.register_assert_rewrite("by_hand")
+pytest.register_assert_rewrite("told")

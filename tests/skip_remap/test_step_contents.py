@@ -5,18 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from by_hand import (
-    FIRST,
-    REMAP,
-    STEADY,
-    Hand,
-    Stories,
-    Story,
-    check_right,
-    check_vacuous,
-    check_wrong,
-    watched,
-)
+from by_hand import FIRST, REMAP, STEADY, Hand, watched
+from told import Stories, Story, check_right, check_vacuous, check_wrong
 
 from vmm_conformance.contracts import Buffer, Copy, Range, Use, Write
 from vmm_conformance.history.observe import Observation, observations
@@ -255,6 +245,14 @@ def compared_with_nothing(h: Hand) -> None:
 def a_step_that_may_be_refused(h: Hand) -> None:
     h.refused(h.buffer(G, handle=False), message="slot 0 has no handle")
     h.note("variant", name="skip off", seen=[{"op": 0, "status": "ok", "bytes": {}}])
+
+
+@VACUOUS("158", plan(64), compare=True, partial_map=False)
+def a_step_that_may_be_refused_where_handles_are_mapped_whole(h: Hand) -> None:
+    """What has a shadow needs no mapping: with shadows the step succeeds, and rightly so."""
+    message = f"slot 0: {2 * G} bytes do not fit into {G}"
+    h.refused(h.buffer(64, committed=2 * G), code="FAILED_PRECONDITION", message=message)
+    h.note("variant", name="shadows", seen=[{"op": 0, "status": "ok", "bytes": {}}])
 
 
 @pytest.mark.parametrize("story", RIGHT.rows)

@@ -3,19 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from by_hand import (
-    BASE,
-    FIRST,
-    REMAP,
-    SHADOWS,
-    STEADY,
-    Hand,
-    Stories,
-    Story,
-    check_right,
-    check_vacuous,
-    check_wrong,
-)
+from by_hand import BASE, FIRST, REMAP, SHADOWS, STEADY, Hand
+from told import Stories, Story, check_right, check_vacuous, check_wrong
 
 from vmm_conformance.contracts import UpdateMode
 from vmm_conformance.programs.skip_remap import CommandPlan, SlotPlan

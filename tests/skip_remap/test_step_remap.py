@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from by_hand import BASE, REMAP, RW, STEADY, Hand, Stories, Story, check_right, check_vacuous, check_wrong
+from by_hand import BASE, REMAP, RW, STEADY, Hand
+from told import Stories, Story, check_right, check_vacuous, check_wrong
 
 from vmm_conformance.programs.skip_remap import SlotPlan
 from vmm_suites.scenarios.steps import G, plan, shadowed

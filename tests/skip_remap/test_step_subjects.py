@@ -74,11 +74,12 @@ def test_reference_passes_the_scenario_which_witnesses_what_it_is_for(scenario: 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.id)
 def test_scenarios_find_the_mutant(mutant: Mutant) -> None:
-    bench = bench_for("skip-remap", mutant.subject)
+    bench, own = bench_for("skip-remap", mutant.subject), mutant.breaks[0]
+    likely_first = sorted(SCENARIOS, key=lambda scenario: own not in scenario.exercises)
     for _ in range(10 if mutant.id == "step-throws-dice" else 1):
-        if any(mutant.breaks[0] in bench.run(scenario.program).broken() for scenario in SCENARIOS):
+        if any(own in bench.run(scenario.program).broken() for scenario in likely_first):
             return
-    pytest.fail(f"no scenario finds {mutant.breaks[0]} broken: {mutant.note}")
+    pytest.fail(f"no scenario finds {own} broken: {mutant.note}")
 
 
 def test_scenarios_exercise_every_invariant_and_are_named_once() -> None:

@@ -15,7 +15,7 @@ from vmm_reference.step_executor import SkipRemapExecutor
 
 def bare(driver: Any) -> Driver:
     """The driver behind the recorder: calls that nobody sees."""
-    driver_: Driver = driver._recorder.driver
+    driver_: Driver = driver.unrecorded
     return driver_
 
 

@@ -39,11 +39,12 @@ def judge(history: History) -> Judge:
 def _compare_runs(history: History, facts: Facts, result: Judge) -> None:
     """The same program shows the same under every setting (STEP-158).
 
-    Comparison ends at the first step that some setting may refuse: one with a buffer that has grown or
-    that has no memory (STEP-95, STEP-97, SHADOW-113).
+    Comparison ends at the first step that some setting may refuse: one with a buffer that has grown, that
+    has no memory, or more of it than can be mapped into its slot (STEP-95, 97 and 159, SHADOW-113).
     """
     seen = observations(history)
-    comparable = [not _may_be_refused(step) for step in facts.steps]
+    partial_map = history.header["configuration"].partial_map
+    comparable = [not _may_be_refused(step, partial_map) for step in facts.steps]
     for note in facts.notes:
         if note.args[0] != "variant":
             continue
@@ -53,11 +54,12 @@ def _compare_runs(history: History, facts: Facts, result: Judge) -> None:
                 break
 
 
-def _may_be_refused(step: Step) -> bool:
+def _may_be_refused(step: Step, partial_map: bool) -> bool:
     plan, track = step.track.plan, step.track
     return any(
         (buffer.size and (not buffer.address or buffer.handle is None))
         or (track.sizes and buffer.size > track.sizes[slot])
+        or (not partial_map and buffer.committed > plan.rounded(track.sizes[slot] if track.sizes else buffer.size))
         for slot, buffer in enumerate(step.buffers)
         if slot in plan.remapped
     )

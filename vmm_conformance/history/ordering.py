@@ -111,15 +111,6 @@ class Order:
         self._graphs: dict[int, list[Event]] = {}
         self._lifetimes: dict[Mapping | Memory, dict[int, Use]] = {}
         self._accesses: dict[Memory, dict[int, Accesses]] = {}
-        self._apply: dict[str, Callable[[Event], None]] = {
-            "launch": self._submit, "copy": self._submit, "fill": self._submit, "write": self._submit,
-            "read": self._submit, "graph_launch": self._graph_launch, "graph_begin": self._graph_begin,
-            "graph_end": self._graph_end, "graph_instantiate": self._graph_instantiate,
-            "stream_create": self._stream_create, "event_record": self._event_record,
-            "stream_wait_event": self._wait, "event_synchronize": self._event_done,
-            "event_query": self._event_done, "stream_synchronize": self._stream_done,
-            "stream_query": self._stream_done, "device_synchronize": self._device_done,
-        }  # fmt: skip
 
     def over(self, use: Use) -> bool:
         """Whether the host has waited for ``use``."""
@@ -137,9 +128,9 @@ class Order:
             self.races = []
         if event.status != 0:
             return
-        follow = self._apply.get(event.kind)
+        follow = _FOLLOWED.get(event.kind)
         if follow is not None:
-            follow(event)
+            follow(self, event)
         for gone in self._state.ended:
             self._check_lifetime(event, gone)
             if type(gone) is Memory:
@@ -243,3 +234,19 @@ class Order:
         for stream, clock in self._streams.items():
             if self._devices.get(stream) == event.args[0]:
                 _join(self._host, clock)
+
+
+_FOLLOWED: Final[dict[str, Callable[[Order, Event], None]]] = {
+    **dict.fromkeys(("launch", "copy", "fill", "write", "read"), Order._submit),
+    "graph_launch": Order._graph_launch,
+    "graph_begin": Order._graph_begin,
+    "graph_end": Order._graph_end,
+    "graph_instantiate": Order._graph_instantiate,
+    "stream_create": Order._stream_create,
+    "event_record": Order._event_record,
+    "stream_wait_event": Order._wait,
+    **dict.fromkeys(("event_synchronize", "event_query"), Order._event_done),
+    **dict.fromkeys(("stream_synchronize", "stream_query"), Order._stream_done),
+    "device_synchronize": Order._device_done,
+}
+"""What each call orders. Not bound to an order: one that refers to itself is left to the garbage collector."""

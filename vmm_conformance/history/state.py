@@ -101,12 +101,6 @@ class State:
         self._mapped: list[int] = []
         self._allocations: dict[int, Memory] = {}
         self._allocated: list[int] = []
-        self._apply: dict[str, Callable[[Event], None]] = {
-            name: getattr(self, f"_{name}")
-            for name in (
-                "reserve", "address_free", "create", "retain", "release", "map", "unmap", "set_access", "alloc", "free",
-            )
-        }  # fmt: skip
 
     # -- questions
 
@@ -184,9 +178,9 @@ class State:
         if self.lowered:
             self.lowered = []
         if event.status == 0:
-            change = self._apply.get(event.kind)
+            change = _CHANGES.get(event.kind)
             if change is not None:
-                change(event)
+                change(self, event)
 
     def _reserve(self, event: Event) -> None:
         self.reservations[event.result] = Reservation(event.result, event.args[0], event.seq, event.who)
@@ -258,3 +252,12 @@ class State:
             self._allocated.remove(memory.address)
             memory.ended = event.seq
             self.ended.append(memory)
+
+
+_CHANGES: Final[dict[str, Callable[[State, Event], None]]] = {
+    name: getattr(State, f"_{name}")
+    for name in (
+        "reserve", "address_free", "create", "retain", "release", "map", "unmap", "set_access", "alloc", "free",
+    )
+}  # fmt: skip
+"""What each call changes. Not bound to a state: one that refers to itself is left to the garbage collector."""

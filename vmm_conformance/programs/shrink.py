@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from vmm_conformance.programs.program import Program
@@ -19,6 +20,9 @@ SIZES: Final = frozenset({"size", "granules"})
 """Fields that are lowered, whatever their default."""
 
 Fails = Callable[[Program], bool]
+
+Place = tuple[Any, ...]
+"""The way to a value: names of fields, numbers in tuples, keys of mappings."""
 
 
 class _Budget:
@@ -68,23 +72,30 @@ def _plainer(program: Program, fails: Fails) -> Program:
     """Put the operations' fields, then the configuration's, to plainer values, as long as it fails."""
     for index in range(len(program.operations)):
         for place in _places(program.operations[index]):
-            for operation in _candidates(program.operations[index], place):
-                operations = (*program.operations[:index], operation, *program.operations[index + 1 :])
-                candidate = program.with_operations(operations)
-                if fails(candidate):
-                    program = candidate
-                    break
+            program = _lowered(program, fails, partial(_other_operations, index, place))
     for place in _places(program.configuration):
-        for configuration in _candidates(program.configuration, place):
-            candidate = replace(program, configuration=configuration)
-            if fails(candidate):
-                program = candidate
-                break
+        program = _lowered(program, fails, partial(_other_configurations, place))
     return program
 
 
-Place = tuple[Any, ...]
-"""The way to a value: names of fields, numbers in tuples, keys of mappings."""
+def _lowered(program: Program, fails: Fails, candidates: Callable[[Program], Iterator[Program]]) -> Program:
+    """Take the first candidate that still fails, until none does."""
+    while True:
+        plainer = next((candidate for candidate in candidates(program) if fails(candidate)), None)
+        if plainer is None:
+            return program
+        program = plainer
+
+
+def _other_operations(index: int, place: Place, program: Program) -> Iterator[Program]:
+    operations = program.operations
+    for operation in _candidates(operations[index], place):
+        yield program.with_operations((*operations[:index], operation, *operations[index + 1 :]))
+
+
+def _other_configurations(place: Place, program: Program) -> Iterator[Program]:
+    for configuration in _candidates(program.configuration, place):
+        yield replace(program, configuration=configuration)
 
 
 def _places(value: Any) -> list[Place]:

@@ -291,7 +291,8 @@ class _Operations:
         self._out.append(ops.Synchronize(self._choices.below(self._configuration.streams), **self._device()))
 
     def _draw_close(self) -> None:
-        if self._choices.chance(24):
+        """Late in the program, for nothing is tested of an executor that is closed."""
+        if len(self._out) > LIMIT * 2 // 3 or self._choices.chance(16):
             self._out.append(ops.Close(self._choices.below(len(self._configuration.executables))))
 
     def _device(self) -> dict[str, int]:

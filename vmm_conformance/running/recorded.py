@@ -1,9 +1,14 @@
-"""The driver as one party sees it: every call is recorded."""
+"""The driver as one party sees it: every call is recorded, queries of fixed facts are not.
+
+Programs make driver calls by the hundred thousand, and recording one must cost little beside the call. So
+each recorded call is a closure with all that it needs at hand, and not a method that looks it up.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping
+from threading import get_ident
+from typing import Any, Final, cast
 
 from vmm_conformance.contracts import (
     Access,
@@ -13,212 +18,174 @@ from vmm_conformance.contracts import (
     DriverError,
     Granularity,
     Live,
-    MemoryInfo,
     Range,
     Work,
     WorkListener,
     Write,
 )
-from vmm_conformance.history.events import CALLS, SUBJECT
+from vmm_conformance.history.events import CALLS, FIELDS, Event, History
 from vmm_conformance.running.faults import Faults
 
-if TYPE_CHECKING:
-    from vmm_conformance.running.recorder import Recorder
+Arguments = tuple[Any, ...]
+
+TAKING_AWAY: Final = frozenset({"unmap", "free", "set_access"})
+"""The calls that a device fault can be blamed on."""
 
 
-def _positional(driver: Driver) -> dict[str, Callable[..., Any]]:
-    """The driver's calls by name, all arguments positional, in the order of ``FIELDS``."""
-    d = driver
-    calls: dict[str, Callable[..., Any]] = {name: getattr(d, name) for name in CALLS}
-    calls["reserve"] = lambda size, alignment, hint: d.reserve(size, alignment=alignment, hint=hint)
-    calls["create"] = lambda size, device, space: d.create(size, device=device, space=space)
-    calls["map"] = lambda address, size, handle, offset: d.map(address, size, handle, offset=offset)
-    calls["set_access"] = lambda address, size, rights: d.set_access(address, size, dict(rights))
-    calls["alloc"] = lambda size, device, space: d.alloc(size, device=device, space=space)
-    calls["copy"] = lambda target, source, size, stream: d.copy(target, source, size, stream=stream)
-    calls["fill"] = lambda target, value, size, stream: d.fill(target, value, size, stream=stream)
-    calls["write"] = lambda target, data, stream: d.write(target, data, stream=stream)
-    calls["read"] = lambda source, size, stream: d.read(source, size, stream=stream)
-    calls["launch"] = lambda stream, reads, copies, writes: d.launch(
-        stream, reads=reads, copies=copies, writes=writes
-    )
-    return calls
+class Now:
+    """What a call is recorded under: the index of the running operation, and the runner's own thread."""
+
+    __slots__ = ("op", "runner")
+
+    def __init__(self) -> None:
+        self.op = -1
+        self.runner = get_ident()
+
+
+def _sorted(rights: Mapping[int, Access]) -> tuple[tuple[int, Access], ...]:
+    return tuple(rights.items() if len(rights) == 1 else sorted(rights.items()))
+
+
+_DEFAULTS: Final[dict[str, dict[str, Any]]] = {
+    "reserve": {"alignment": 0, "hint": 0},
+    "create": {"device": 0, "space": 0},
+    "map": {"offset": 0},
+    "alloc": {"device": 0, "space": 0},
+    "mem_info": {"device": 0},
+    "stream_create": {"device": 0},
+    "device_synchronize": {"device": 0},
+    "progress": {"count": 1},
+    "event_create": {"device": 0},
+    "copy": {"stream": None},
+    "fill": {"stream": None},
+    "write": {"stream": None},
+    "read": {"stream": None},
+}
+"""Optional arguments by call, the last ones in ``FIELDS``: they are recorded whether they were given or not."""
+
+_FROZEN: Final[dict[str, Callable[[Arguments], Arguments]]] = {
+    "set_access": lambda given: (given[0], given[1], _sorted(given[2])),
+    "write": lambda given: (given[0], bytes(given[1]), given[2]),
+}
+"""Arguments that could be changed afterwards, as they are recorded."""
+
+
+def _in_lists(launch: Callable[..., Work]) -> Callable[..., Work]:
+    """What can be gone through only once is used twice: by the driver, and by the record."""
+
+    def recorded(
+        stream: int, *, reads: Iterable[Range] = (), copies: Iterable[Copy] = (), writes: Iterable[Write] = ()
+    ) -> Work:
+        return launch(stream, reads=tuple(reads), copies=tuple(copies), writes=tuple(writes))
+
+    return recorded
 
 
 class RecordedDriver:
-    """The driver as one party sees it: every call is recorded, queries of fixed facts are not."""
+    """``driver`` as ``who`` sees it, recorded into ``history``. The calls of `Driver` are attributes.
 
-    def __init__(self, recorder: Recorder, who: str) -> None:
-        self._recorder = recorder
+    ``unrecorded`` is the driver itself. ``faults`` strike these calls; ``causes`` gets the event of each
+    call that a device fault can be blamed on, by the serial number that the driver gives it.
+    """
+
+    def __init__(
+        self, driver: Driver, who: str, history: History, now: Now, faults: Faults, causes: dict[int, int]
+    ) -> None:
+        self.unrecorded = driver
         self._who = who
-        self._calls = _positional(recorder.driver)
-        self._faults = recorder.faults if who == SUBJECT else Faults()
-        self._has_serial = hasattr(recorder.driver, "serial")
+        self._events = history.events
+        self._now = now
+        self._faults = faults
+        self._causes = causes
 
-    def _call(self, kind: str, *args: Any) -> Any:
-        recorder = self._recorder
-        try:
-            if self._faults:
-                self._faults.strike(kind)
-            result = self._calls[kind](*args)
-        except DriverError as error:
-            recorder.event(self._who, kind, args, error.status, "injected" if error.detail == "injected" else None)
-            raise
-        event = recorder.event(self._who, kind, args, 0, result.id if type(result) is Work else result)
-        if self._has_serial:
-            serial = getattr(recorder.driver, "serial")  # noqa: B009 - not in the Protocol
-            recorder.causes.setdefault(serial, event.seq)
-        return result
+    def __getattr__(self, kind: str) -> Any:
+        """A call, made when it is first asked for: a program uses few of them."""
+        if kind not in CALLS:
+            raise AttributeError(f"a driver has no {kind!r}")
+        call = self._recorded(kind)
+        self.__dict__[kind] = call = _in_lists(call) if kind == "launch" else call
+        return call
 
     # -- fixed facts, not recorded
 
     @property
     def name(self) -> str:
-        return self._recorder.driver.name
+        return self.unrecorded.name
 
     @property
     def real(self) -> bool:
-        return self._recorder.driver.real
+        return self.unrecorded.real
 
     @property
     def capabilities(self) -> DriverCapabilities:
-        return self._recorder.driver.capabilities
+        return self.unrecorded.capabilities
 
     @property
     def device_count(self) -> int:
-        return self._recorder.driver.device_count
+        return self.unrecorded.device_count
 
     def granularity(self, device: int = 0, space: int = 0) -> Granularity:
-        return self._recorder.driver.granularity(device, space)
+        return self.unrecorded.granularity(device, space)
 
     def space_alignment(self, device: int = 0, space: int = 0) -> int:
-        return self._recorder.driver.space_alignment(device, space)
+        return self.unrecorded.space_alignment(device, space)
 
     def can_access_peer(self, device: int, peer: int) -> bool:
-        return self._recorder.driver.can_access_peer(device, peer)
+        return self.unrecorded.can_access_peer(device, peer)
+
+    def live(self) -> Live:
+        return self.unrecorded.live()
+
+    # -- not for who is recorded
 
     def listen(self, listener: WorkListener | None) -> None:
         raise TypeError("a recorded driver has its listener already: the recorder")
 
-    def live(self) -> Live:
-        return self._recorder.driver.live()
-
     def close(self) -> None:
         raise TypeError("a recorded driver is closed by whoever opened it")
 
-    # -- recorded calls
+    # -- recording
 
-    def mem_info(self, device: int = 0) -> MemoryInfo:
-        return self._call("mem_info", device)
+    def _recorded(self, kind: str) -> Callable[..., Any]:
+        """The call ``kind``, recorded."""
+        driver: Any = self.unrecorded
+        call: Callable[..., Any] = getattr(driver, kind)
+        who, events, now, faults, causes = self._who, self._events, self._now, self._faults, self._causes
+        pending, runner = faults.pending, now.runner
+        defaults = tuple(_DEFAULTS.get(kind, {}).values())
+        plain = -1 if kind in _FROZEN else len(FIELDS[kind]) - len(defaults)
+        blamed = kind in TAKING_AWAY and hasattr(driver, "serial")
 
-    def reserve(self, size: int, *, alignment: int = 0, hint: int = 0) -> int:
-        return self._call("reserve", size, alignment, hint)
+        def recorded(*args: Any, **named: Any) -> Any:
+            try:
+                if pending:
+                    faults.strike(kind)
+                result = call(*args, **named)
+            except DriverError as error:
+                thread = 0 if get_ident() == runner else 1
+                why = "injected" if error.detail == "injected" else None
+                given = _arguments(kind, args, named)
+                events.append(Event(len(events), now.op, thread, who, kind, given, error.status, why))
+                raise
+            given = args + defaults if len(args) == plain and not named else _arguments(kind, args, named)
+            seen = result.id if type(result) is Work else result
+            seq = len(events)
+            events.append(Event(seq, now.op, 0 if get_ident() == runner else 1, who, kind, given, 0, seen))
+            if blamed:
+                causes.setdefault(driver.serial, seq)
+            return result
 
-    def address_free(self, address: int, size: int) -> None:
-        self._call("address_free", address, size)
+        return recorded
 
-    def create(self, size: int, *, device: int = 0, space: int = 0) -> int:
-        return self._call("create", size, device, space)
 
-    def retain(self, address: int) -> int:
-        return self._call("retain", address)
+def _arguments(kind: str, args: Arguments, named: dict[str, Any]) -> Arguments:
+    """All arguments of a call, in the order of ``FIELDS``, as they are recorded."""
+    optional, frozen = _DEFAULTS.get(kind, {}), _FROZEN.get(kind)
+    left = FIELDS[kind][len(args) :]
+    given = args + tuple(named[name] if name in named else optional[name] for name in left)
+    return given if frozen is None else frozen(given)
 
-    def release(self, handle: int) -> None:
-        self._call("release", handle)
 
-    def map(self, address: int, size: int, handle: int, *, offset: int = 0) -> None:
-        self._call("map", address, size, handle, offset)
-
-    def unmap(self, address: int, size: int) -> None:
-        self._call("unmap", address, size)
-
-    def set_access(self, address: int, size: int, rights: Mapping[int, Access]) -> None:
-        self._call("set_access", address, size, tuple(sorted(rights.items())))
-
-    def get_access(self, address: int, device: int) -> Access:
-        return self._call("get_access", address, device)
-
-    def address_range(self, address: int) -> Range:
-        return self._call("address_range", address)
-
-    def alloc(self, size: int, *, device: int = 0, space: int = 0) -> int:
-        return self._call("alloc", size, device, space)
-
-    def free(self, address: int) -> None:
-        self._call("free", address)
-
-    def stream_create(self, device: int = 0) -> int:
-        return self._call("stream_create", device)
-
-    def stream_destroy(self, stream: int) -> None:
-        self._call("stream_destroy", stream)
-
-    def stream_synchronize(self, stream: int) -> None:
-        self._call("stream_synchronize", stream)
-
-    def stream_query(self, stream: int) -> bool:
-        return self._call("stream_query", stream)
-
-    def stream_wait_event(self, stream: int, event: int) -> None:
-        self._call("stream_wait_event", stream, event)
-
-    def device_synchronize(self, device: int = 0) -> None:
-        self._call("device_synchronize", device)
-
-    def progress(self, stream: int, count: int = 1) -> int:
-        return self._call("progress", stream, count)
-
-    def event_create(self, device: int = 0) -> int:
-        return self._call("event_create", device)
-
-    def event_destroy(self, event: int) -> None:
-        self._call("event_destroy", event)
-
-    def event_record(self, event: int, stream: int) -> None:
-        self._call("event_record", event, stream)
-
-    def event_synchronize(self, event: int) -> None:
-        self._call("event_synchronize", event)
-
-    def event_query(self, event: int) -> bool:
-        return self._call("event_query", event)
-
-    def copy(self, target: int, source: int, size: int, *, stream: int | None = None) -> Work:
-        return self._call("copy", target, source, size, stream)
-
-    def fill(self, target: int, value: int, size: int, *, stream: int | None = None) -> Work:
-        return self._call("fill", target, value, size, stream)
-
-    def write(self, target: int, data: bytes, *, stream: int | None = None) -> Work:
-        return self._call("write", target, bytes(data), stream)
-
-    def read(self, source: int, size: int, *, stream: int | None = None) -> Work:
-        return self._call("read", source, size, stream)
-
-    def launch(
-        self,
-        stream: int | None,
-        *,
-        reads: Sequence[Range] = (),
-        copies: Sequence[Copy] = (),
-        writes: Sequence[Write] = (),
-    ) -> Work:
-        return self._call("launch", stream, tuple(reads), tuple(copies), tuple(writes))
-
-    def graph_begin(self, stream: int) -> None:
-        self._call("graph_begin", stream)
-
-    def graph_end(self, stream: int) -> int:
-        return self._call("graph_end", stream)
-
-    def graph_instantiate(self, graph: int) -> int:
-        return self._call("graph_instantiate", graph)
-
-    def graph_launch(self, executable: int, stream: int) -> Work:
-        return self._call("graph_launch", executable, stream)
-
-    def graph_destroy(self, graph: int) -> None:
-        self._call("graph_destroy", graph)
-
-    def graph_exec_destroy(self, executable: int) -> None:
-        self._call("graph_exec_destroy", executable)
+def record(driver: Driver, who: str, history: History, now: Now, faults: Faults, causes: dict[int, int]) -> Driver:
+    """`RecordedDriver`, as what it stands for."""
+    return cast(Driver, RecordedDriver(driver, who, history, now, faults, causes))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
+from threading import get_ident
 from typing import Any
 
 from vmm_conformance.contracts import Driver, Work
 from vmm_conformance.history.events import DEVICE, HARNESS, SUBJECT, Event, History
 from vmm_conformance.running.faults import Faults
-from vmm_conformance.running.recorded import RecordedDriver
+from vmm_conformance.running.recorded import Now, record
 
 
 class Recorder:
@@ -22,18 +22,26 @@ class Recorder:
     def __init__(self, driver: Driver, history: History) -> None:
         self.driver = driver
         self.history = history
-        self.op = -1
+        self.now = Now()
         self.faults = Faults()
         self.causes: dict[int, int] = {}
-        self.subject: Driver = RecordedDriver(self, SUBJECT)
-        self.harness: Driver = RecordedDriver(self, HARNESS)
-        self._first_thread = threading.get_ident()
+        self.subject = record(driver, SUBJECT, history, self.now, self.faults, self.causes)
+        self.harness = record(driver, HARNESS, history, self.now, Faults(), self.causes)
         driver.listen(self._ran)
+
+    @property
+    def op(self) -> int:
+        """The index of the running operation."""
+        return self.now.op
+
+    @op.setter
+    def op(self, index: int) -> None:
+        self.now.op = index
 
     def event(self, who: str, kind: str, args: tuple[Any, ...], status: int = 0, result: Any = None) -> Event:
         """Append one event."""
         events = self.history.events
-        event = Event(len(events), self.op, self.thread(), who, kind, args, status, result)
+        event = Event(len(events), self.now.op, self.thread(), who, kind, args, status, result)
         events.append(event)
         return event
 
@@ -43,7 +51,7 @@ class Recorder:
 
     def thread(self) -> int:
         """0 for the runner's own host thread, 1 for the one that challenges it."""
-        return int(threading.get_ident() != self._first_thread)
+        return int(get_ident() != self.now.runner)
 
     def _ran(self, work: Work) -> None:
         fault = work.fault

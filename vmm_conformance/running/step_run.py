@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from vmm_conformance.contracts import Buffer, DriverError, ExecuteFailed, Range, StepExecutor, Use
 from vmm_conformance.history.events import HARNESS
@@ -27,12 +27,6 @@ class StepRun(Callers):
         self.subject = subject
         self.duel = Duel(lambda: recorder.note("blocked"))
         self.executors: list[StepExecutor | None] = []
-        self.actions: dict[type, Callable[[Any], Outcome]] = {
-            ops.Step: self.step, ops.Move: self.move, ops.Swap: self.swap, ops.Bind: self.bind,
-            ops.Recreate: self.recreate, ops.Resize: self.resize, ops.Disturb: self.disturb,
-            ops.Refill: self.refill, ops.Fail: self.fail, ops.Progress: self.progress,
-            ops.Order: self.order, ops.Synchronize: self.synchronize, ops.Close: self.close,
-        }  # fmt: skip
 
     def all(self) -> None:
         """Run every operation, close what is open while work is pending, then drain."""
@@ -40,7 +34,7 @@ class StepRun(Callers):
         for index, operation in enumerate(self.program.operations):
             self.recorder.op = index
             self.recorder.event(HARNESS, "begin", (operation,))
-            outcome = self.actions[type(operation)](operation)
+            outcome = _ACTIONS[type(operation)](self, operation)
             self.recorder.event(HARNESS, "end", (outcome,))
         self.recorder.op = len(self.program.operations)
         self.recorder.faults.clear()
@@ -193,3 +187,12 @@ class StepRun(Callers):
 
 def void(_: object) -> None:
     """Drop a value."""
+
+
+_ACTIONS: Final[dict[type, Callable[[StepRun, Any], Outcome]]] = {
+    ops.Step: StepRun.step, ops.Move: StepRun.move, ops.Swap: StepRun.swap, ops.Bind: StepRun.bind,
+    ops.Recreate: StepRun.recreate, ops.Resize: StepRun.resize, ops.Disturb: StepRun.disturb,
+    ops.Refill: StepRun.refill, ops.Fail: StepRun.fail, ops.Progress: StepRun.progress,
+    ops.Order: StepRun.order, ops.Synchronize: StepRun.synchronize, ops.Close: StepRun.close,
+}  # fmt: skip
+"""Not bound to a run: one that refers to itself is left to the garbage collector, with its whole driver."""

@@ -42,6 +42,11 @@ class Duel:
         """Whether the challenger waits for a lock."""
         return self._waits_for is not None
 
+    @property
+    def given_up(self) -> bool:
+        """Whether the calling thread is a challenger that was abandoned."""
+        return self._abandoned and self._is_challenger()
+
     def challenge(self, body: Callable[[], None]) -> None:
         """Run ``body`` on a second thread until it ends or blocks on a visible lock."""
 
@@ -131,6 +136,8 @@ class VisibleLock:
 
     def release(self) -> None:
         """As ``threading.Lock.release``."""
+        if self._duel.given_up and self._owner != threading.get_ident():
+            return  # on its way out, with a lock that it was never given back
         if not self._depth:
             raise RuntimeError("release unlocked lock")
         self._depth -= 1

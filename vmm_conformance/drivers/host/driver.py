@@ -50,7 +50,7 @@ class HostDriver(Graphs):
     ) -> Work:
         """One item of work, like a kernel: all reads, then all copies, then all writes, each in order."""
         with self._lock:
-            for size in (*(r.size for r in reads), *(c.size for c in copies)):
+            for size in [r.size for r in reads] + [c.size for c in copies]:
                 self._check_size("launch", size)
             stored = [Write(address, bytes(data)) for address, data in writes]
             return self._submit("launch", stream, (*reads, *copies, *stored))

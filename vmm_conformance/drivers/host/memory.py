@@ -83,6 +83,8 @@ class Backing:
         With ``overwrites`` every byte of the range is about to be written, so inner pages need none.
         """
         touched = memory.touched
+        if touched is not None and touched[start >> PAGE_SHIFT] and (end - 1) >> PAGE_SHIFT == start >> PAGE_SHIFT:
+            return  # one page, touched before: nearly always
         if touched is None:
             touched = memory.touched = bytearray((memory.size + PAGE - 1) >> PAGE_SHIFT)
         if overwrites:

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from vmm_conformance.contracts import DriverError, DriverOptions, Status, Work, WorkListener
+from vmm_conformance.contracts import DriverError, DriverOptions, Fault, Status, Work, WorkListener
 from vmm_conformance.drivers.host.objects import Mapping
 from vmm_conformance.drivers.host.work import HostWork, Job, Operation
 
@@ -22,13 +22,14 @@ class Point:
 
 
 class Task:
-    """Queued work: all its jobs run as one item, or none does."""
+    """Queued work: all its jobs run as one item, or none does. ``serial`` is the driver's at submission."""
 
-    __slots__ = ("jobs", "work")
+    __slots__ = ("jobs", "serial", "work")
 
-    def __init__(self, work: Work, jobs: Sequence[Job]) -> None:
+    def __init__(self, work: Work, jobs: Sequence[Job], serial: int) -> None:
         self.work = work
         self.jobs = jobs
+        self.serial = serial
 
 
 class Record:
@@ -213,7 +214,8 @@ class Streams(HostWork):
             capture.operations.extend(operations)
             return Work(next(self._ids))
         work = Work(next(self._ids))
-        self._enqueue(queue, Task(work, [self._bind(operation, queue.device) for operation in operations]))
+        jobs = [self._bind(operation, queue.device) for operation in operations]
+        self._enqueue(queue, Task(work, jobs, self.serial))
         return work
 
     def _enqueue(self, queue: Stream, item: Item) -> None:
@@ -254,21 +256,25 @@ class Streams(HostWork):
     def _run_task(self, task: Task, device: int) -> None:
         """Check everything the task touches, then do all of it, or nothing if it faults."""
         work = task.work
-        work.fault = next(
-            (
-                fault
-                for job in task.jobs
-                for use in job.uses
-                if (fault := use.fault or self._fault_of(use, device)) is not None
-            ),
-            None,
-        )
+        work.fault = self._fault_in(task, device)
         if work.fault is None:
             results = [self._perform(job) for job in task.jobs]
             work.data = tuple(data for data in results if data is not None)
         work.done = True
         if self._listener is not None:
             self._listener(work)
+
+    def _fault_in(self, task: Task, device: int) -> Fault | None:
+        """The first fault that the task meets: at its submission, or now if any memory call came between."""
+        unchanged = task.serial == self.serial
+        for job in task.jobs:
+            for use in job.uses:
+                fault = use.fault
+                if fault is None and not unchanged:
+                    fault = self._fault_of(use, device)
+                if fault is not None:
+                    return fault
+        return None
 
     def _before_unmap(self, mappings: list[Mapping]) -> None:
         self._run_everything()

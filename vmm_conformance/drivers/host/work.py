@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from ctypes import memmove, memset, string_at
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from vmm_conformance.contracts import Access, Copy, DriverError, Fault, Range, Status, Work, Write
 from vmm_conformance.drivers.host.objects import Allocation, Mapping, Part, Region
@@ -23,6 +23,9 @@ class Fill(NamedTuple):
     value: int
     size: int
 
+
+_ALL_RIGHTS: Final = Access.READ_WRITE
+_NO_RIGHTS: Final = Access.NONE
 
 Operation: TypeAlias = Range | Copy | Write | Fill
 """What work consists of; a range is read."""
@@ -69,7 +72,12 @@ class HostWork(PlainMemory):
     def _use(self, address: int, size: int, write: bool, device: int | None) -> Use:
         use = Use(address, size, write)
         if size:
-            use.fault = self._find_regions(use) or self._fault_of(use, device)
+            region = self._region_at(address)
+            if region is not None and address + size <= region.end:  # nearly always
+                use.regions = (region,)
+            else:
+                use.fault = self._find_regions(use)
+            use.fault = use.fault or self._fault_of(use, device)
         return use
 
     def _find_regions(self, use: Use) -> Fault | None:
@@ -110,9 +118,8 @@ class HostWork(PlainMemory):
                 return Fault(use.address, use.size, self._reason(use, region), region.removed)
             parts: Sequence[Part] = (region,) if region.parts is None else self._touched_parts(use, region.parts)
             for part in parts:
-                right = part.most if device is None else part.rights.get(device, Access.NONE)
-                reason = self._refusal(right, use.write)
-                if reason:
+                right = part.most if device is None else part.rights.get(device, _NO_RIGHTS)
+                if right is not _ALL_RIGHTS and (reason := self._refusal(right, use.write)):
                     return Fault(use.address, use.size, reason, _revoker(part, device))
         return None
 
