@@ -101,6 +101,8 @@ class State:
         self._mapped: list[int] = []
         self._allocations: dict[int, Memory] = {}
         self._allocated: list[int] = []
+        self._parts: dict[tuple[int, int], list[Part]] = {}
+        """What `parts` has answered since memory last came or went: the same ranges are asked for again and again."""
 
     # -- questions
 
@@ -150,7 +152,16 @@ class State:
         return found
 
     def parts(self, address: int, size: int) -> list[Part]:
-        """What stands behind the range, piece by piece; bytes with nothing behind them are left out."""
+        """What stands behind the range, piece by piece; bytes with nothing behind them are left out.
+
+        The list may be handed out again: do not change it.
+        """
+        found = self._parts.get((address, size))
+        if found is None:
+            found = self._parts[address, size] = self._find_parts(address, size)
+        return found
+
+    def _find_parts(self, address: int, size: int) -> list[Part]:
         mapping = self.mapping_at(address)
         if mapping is not None and address + size <= mapping.address + mapping.size:
             low = mapping.offset + address - mapping.address
@@ -180,6 +191,7 @@ class State:
         if event.status == 0:
             change = _CHANGES.get(event.kind)
             if change is not None:
+                self._parts.clear()
                 change(self, event)
 
     def _reserve(self, event: Event) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,6 +22,8 @@ BYTES: Final = 400
 """Bytes that a program is decoded from."""
 COLLECT_AFTER: Final = (100_000, 10, 10)
 """Thresholds of the garbage collector while programs run."""
+BATCH: Final = 1_000
+"""Programs that one run of Hypothesis makes: it remembers them all, and a nightly run makes 100,000."""
 REPEATS: Final = 5
 """Re-runs of a minimal program that decide whether it fails every time."""
 
@@ -82,7 +85,7 @@ class Seen:
 
 
 def generate(count: int, seed: int, consume: Callable[[bytes], None], *, key: str = "", database: bool = False) -> None:
-    """Hand ``count`` byte strings to ``consume``; equal seeds give equal strings.
+    """Hand ``count`` byte strings to ``consume``; equal seeds give equal strings, in batches of `BATCH`.
 
     With ``database`` Hypothesis' example database of the working directory is tried first, under ``key``.
     """
@@ -100,18 +103,25 @@ def generate(count: int, seed: int, consume: Callable[[bytes], None], *, key: st
         consume(data)
 
     body.__name__ = body.__qualname__ = f"explore_{key}"
-    wrapped = given(strategies.binary(min_size=BYTES, max_size=BYTES))(body)
-    configured = settings(
-        max_examples=count,
-        phases=phases,
-        database=store,
-        deadline=None,
-        derandomize=False,
-        print_blob=False,
-        suppress_health_check=list(HealthCheck),
-    )(wrapped)
     with _rarely_collecting():
-        seeded(seed)(configured)()
+        for number, size in enumerate(_batches(count)):
+            wrapped = given(strategies.binary(min_size=BYTES, max_size=BYTES))(body)
+            configured = settings(
+                max_examples=size,
+                phases=phases,
+                database=store,
+                deadline=None,
+                derandomize=False,
+                print_blob=False,
+                suppress_health_check=list(HealthCheck),
+            )(wrapped)
+            seeded(zlib.crc32(f"{seed}/{number}".encode()) if number else seed)(configured)()
+
+
+def _batches(count: int) -> list[int]:
+    """Sizes of the batches that make ``count``."""
+    whole, rest = divmod(count, BATCH)
+    return [BATCH] * whole + ([rest] if rest else [])
 
 
 @contextmanager

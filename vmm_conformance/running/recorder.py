@@ -41,7 +41,8 @@ class Recorder:
     def event(self, who: str, kind: str, args: tuple[Any, ...], status: int = 0, result: Any = None) -> Event:
         """Append one event."""
         events = self.history.events
-        event = Event(len(events), self.now.op, self.thread(), who, kind, args, status, result)
+        thread = 0 if get_ident() == self.now.runner else 1
+        event = Event(len(events), self.now.op, thread, who, kind, args, status, result)
         events.append(event)
         return event
 

@@ -205,7 +205,7 @@ class SeesMappingsLate(HostDriver):
 
     def _bind(self, operation: Operation, device: int | None) -> Job:
         job = super()._bind(operation, device)
-        for use in job.uses:
+        for use in job[1]:
             if device is not None and any(region.start in self._new for region in use.regions):
                 use.fault = Fault(use.address, use.size, "unmapped")
         return job

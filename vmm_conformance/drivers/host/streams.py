@@ -267,8 +267,8 @@ class Streams(HostWork):
     def _fault_in(self, task: Task, device: int) -> Fault | None:
         """The first fault that the task meets: at its submission, or now if any memory call came between."""
         unchanged = task.serial == self.serial
-        for job in task.jobs:
-            for use in job.uses:
+        for _, uses in task.jobs:
+            for use in uses:
                 fault = use.fault
                 if fault is None and not unchanged:
                     fault = self._fault_of(use, device)

@@ -44,11 +44,8 @@ class Use:
         self.fault: Fault | None = None
 
 
-class Job(NamedTuple):
-    """An operation bound to the memory it will touch: the read range first, if it has one."""
-
-    operation: Operation
-    uses: tuple[Use, ...]
+Job: TypeAlias = tuple[Operation, tuple[Use, ...]]
+"""An operation bound to the memory it will touch: the read range first, if it has one."""
 
 
 class HostWork(PlainMemory):
@@ -67,17 +64,20 @@ class HostWork(PlainMemory):
             uses = (self._use(operation.address, len(operation.data), True, device),)
         else:
             uses = (self._use(operation.target, operation.size, True, device),)
-        return Job(operation, uses)
+        return operation, uses
 
     def _use(self, address: int, size: int, write: bool, device: int | None) -> Use:
         use = Use(address, size, write)
-        if size:
-            region = self._region_at(address)
-            if region is not None and address + size <= region.end:  # nearly always
-                use.regions = (region,)
-            else:
-                use.fault = self._find_regions(use)
-            use.fault = use.fault or self._fault_of(use, device)
+        if not size:
+            return use
+        region = self._region_at(address)
+        if region is None or region.end < address + size:
+            use.fault = self._find_regions(use) or self._fault_of(use, device)
+            return use
+        use.regions = (region,)
+        right = region.most if device is None else region.rights.get(device, _NO_RIGHTS)
+        if right is not _ALL_RIGHTS or region.parts is not None:  # nearly always all rights, and everywhere alike
+            use.fault = self._fault_of(use, device)
         return use
 
     def _find_regions(self, use: Use) -> Fault | None:
@@ -144,7 +144,7 @@ class HostWork(PlainMemory):
     def _run_now(self, operations: Sequence[Operation], call: str) -> Work:
         """The host does ``operations`` at once. Raises `DriverError`, and does none, where it must not (V49)."""
         jobs = [self._bind(operation, None) for operation in operations]
-        for use in (use for job in jobs for use in job.uses):
+        for use in (use for _, uses in jobs for use in uses):
             if use.fault is not None:
                 what = "write" if use.write else "read"
                 raise DriverError(
