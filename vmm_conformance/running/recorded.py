@@ -23,7 +23,7 @@ from vmm_conformance.contracts import (
     WorkListener,
     Write,
 )
-from vmm_conformance.history.events import CALLS, FIELDS, Event, History
+from vmm_conformance.history.events import CALLS, FIELDS, SUBJECT, Event, History
 from vmm_conformance.running.faults import Faults
 
 Arguments = tuple[Any, ...]
@@ -33,12 +33,18 @@ TAKING_AWAY: Final = frozenset({"unmap", "free", "set_access"})
 
 
 class Now:
-    """What a call is recorded under: the index of the running operation, and the runner's own thread."""
+    """What a call is recorded under: the index of the running operation, and the runner's own thread.
 
-    __slots__ = ("op", "runner")
+    ``point``, if set, is called with the kind of each of the subject's calls before it is made, and ``seen``
+    with the event of each when it is recorded.
+    """
+
+    __slots__ = ("op", "point", "runner", "seen")
 
     def __init__(self) -> None:
         self.op = -1
+        self.point: Callable[[str], None] | None = None
+        self.seen: Callable[[Event], None] | None = None
         self.runner = get_ident()
 
 
@@ -155,8 +161,11 @@ class RecordedDriver:
         defaults = tuple(_DEFAULTS.get(kind, {}).values())
         plain = -1 if kind in _FROZEN else len(FIELDS[kind]) - len(defaults)
         blamed = kind in TAKING_AWAY and hasattr(driver, "serial")
+        watched = who == SUBJECT
 
         def recorded(*args: Any, **named: Any) -> Any:
+            if watched and now.point is not None:
+                now.point(kind)
             try:
                 if pending:
                     faults.strike(kind)
@@ -165,12 +174,18 @@ class RecordedDriver:
                 thread = 0 if get_ident() == runner else 1
                 why = "injected" if error.detail == "injected" else None
                 given = _arguments(kind, args, named)
-                events.append(Event(len(events), now.op, thread, who, kind, given, error.status, why))
+                event = Event(len(events), now.op, thread, who, kind, given, error.status, why)
+                events.append(event)
+                if watched and now.seen is not None:
+                    now.seen(event)
                 raise
             given = args + defaults if len(args) == plain and not named else _arguments(kind, args, named)
             seen = result.id if type(result) is Work else result
             seq = len(events)
-            events.append(Event(seq, now.op, 0 if get_ident() == runner else 1, who, kind, given, 0, seen))
+            event = Event(seq, now.op, 0 if get_ident() == runner else 1, who, kind, given, 0, seen)
+            events.append(event)
+            if watched and now.seen is not None:
+                now.seen(event)
             if blamed:
                 causes.setdefault(driver.serial, seq)
             return result

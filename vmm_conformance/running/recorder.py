@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from threading import get_ident
 from typing import Any
 
@@ -37,6 +38,18 @@ class Recorder:
     @op.setter
     def op(self, index: int) -> None:
         self.now.op = index
+
+    @property
+    def point(self) -> Callable[[str], None] | None:
+        """Called with the kind of each of the subject's driver calls, before it is made.
+
+        There a scheduler may let another thread go on.
+        """
+        return self.now.point
+
+    @point.setter
+    def point(self, point: Callable[[str], None] | None) -> None:
+        self.now.point = point
 
     def event(self, who: str, kind: str, args: tuple[Any, ...], status: int = 0, result: Any = None) -> Event:
         """Append one event."""

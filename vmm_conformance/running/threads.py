@@ -1,4 +1,4 @@
-"""Two host threads, one at a time, switching only where a lock is taken or given back.
+"""Locks whose waits can be seen, and a second thread that challenges the first.
 
 While a subject is built and run, `visible_locks` replaces ``threading.Lock``, ``RLock`` and
 ``Condition``, so that a blocked acquire is an event and not a guess by time. A `Duel` then runs a
@@ -9,114 +9,36 @@ anything else. A lock that is released too early is thus found every time.
 
 from __future__ import annotations
 
-import _thread
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
-_RealCondition = threading.Condition
-_RealLock = threading.Lock
+from vmm_conformance.running.scheduler import Abandoned, Scheduler
+
+__all__ = ["Abandoned", "Duel", "VisibleCondition", "VisibleLock", "visible_locks"]
 
 
-class Abandoned(BaseException):
-    """Ends a second thread whose lock is never given back."""
-
-
-class Duel:
-    """The first thread and its challenger. ``acquired`` counts visible acquires by any thread."""
+class Duel(Scheduler):
+    """The first thread and its challenger, who change over at locks alone."""
 
     def __init__(self, on_blocked: Callable[[], object] = lambda: None) -> None:
-        self.acquired = 0
-        self._on_blocked = on_blocked
-        self._turn = _RealCondition(_RealLock())
-        self._challenger: int | None = None
-        self._ended = True
-        self._running: int | None = None
-        self._waits_for: object | None = None
-        self._abandoned = False
-
-    @property
-    def blocked(self) -> bool:
-        """Whether the challenger waits for a lock."""
-        return self._waits_for is not None
-
-    @property
-    def given_up(self) -> bool:
-        """Whether the calling thread is a challenger that was abandoned."""
-        return self._abandoned and self._is_challenger()
+        super().__init__(lambda thread, holder_at: on_blocked())
 
     def challenge(self, body: Callable[[], None]) -> None:
         """Run ``body`` on a second thread until it ends or blocks on a visible lock."""
-
-        def run() -> None:
-            self._challenger = threading.get_ident()
-            try:
-                body()
-            except Abandoned:
-                pass
-            finally:
-                self._yield_to_first(None, ended=True)
-
-        self._abandoned = self._ended = False
-        # Not threading.Thread: it is built of the very locks that are replaced while a program runs.
-        self._hand_over(lambda: _thread.start_new_thread(run, ()))
+        self.start(body)
 
     def settle(self) -> bool:
         """The first thread is done. Returns whether the challenger ended by itself."""
-        ended = self._ended
-        if not ended:
-            self._abandoned = True
-            self._hand_over(lambda: None)
-        self._challenger = None
-        return ended
-
-    def released(self, lock: object) -> None:
-        """A lock was given back; if the challenger waits for it, it goes on now."""
-        if self._waits_for is lock and not self._is_challenger():
-            self._hand_over(lambda: None)
-
-    def block(self, lock: object) -> None:
-        """The calling thread cannot have ``lock``: let the first go on until it is given back.
-
-        Raises `Abandoned` if that never happens, and ``RuntimeError`` in the first thread, which would
-        wait for itself for ever.
-        """
-        if not self._is_challenger():
-            raise RuntimeError("deadlock: the only running thread waits for a lock that nobody will give back")
-        self._on_blocked()
-        self._yield_to_first(lock)
-        if self._abandoned:
-            raise Abandoned
-
-    def _is_challenger(self) -> bool:
-        return self._challenger == threading.get_ident()
-
-    def _hand_over(self, start: Callable[[], object]) -> None:
-        """First thread: let the challenger run until it yields."""
-        with self._turn:
-            self._waits_for = None
-            self._running = 1
-            self._turn.notify_all()
-            start()
-            while self._running == 1:
-                self._turn.wait()
-
-    def _yield_to_first(self, lock: object | None, *, ended: bool = False) -> None:
-        with self._turn:
-            self._waits_for = lock
-            self._ended = ended
-            self._running = 0
-            self._turn.notify_all()
-            while not ended and self._running == 0:
-                self._turn.wait()
+        return self.finish()
 
 
 class VisibleLock:
-    """A lock (re-entrant on demand) whose waits a `Duel` sees."""
+    """A lock (re-entrant on demand) whose waits a `Scheduler` sees."""
 
-    def __init__(self, duel: Duel, *, reentrant: bool = False) -> None:
+    def __init__(self, duel: Scheduler, *, reentrant: bool = False) -> None:
         self._duel = duel
         self._reentrant = reentrant
         self._owner: int | None = None
@@ -125,6 +47,7 @@ class VisibleLock:
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         """As ``threading.Lock.acquire``; a timeout is taken as never expiring."""
         me = threading.get_ident()
+        self._duel.point("lock")
         while self._depth and not (self._reentrant and self._owner == me):
             if not blocking:
                 return False
@@ -159,9 +82,9 @@ class VisibleLock:
 
 
 class VisibleCondition(VisibleLock):
-    """A condition whose waits a `Duel` sees; as usual it is its own (re-entrant) lock."""
+    """A condition whose waits a `Scheduler` sees; as usual it is its own (re-entrant) lock."""
 
-    def __init__(self, duel: Duel, lock: Any = None) -> None:
+    def __init__(self, duel: Scheduler, lock: Any = None) -> None:
         super().__init__(duel, reentrant=True)
         self._inner = lock
         self._tickets: list[object] = []
@@ -205,7 +128,7 @@ class VisibleCondition(VisibleLock):
 
 
 @contextmanager
-def visible_locks(duel: Duel) -> Iterator[None]:
+def visible_locks(duel: Scheduler) -> Iterator[None]:
     """Replace the lock factories of ``threading`` while the block runs."""
     saved = threading.Lock, threading.RLock, threading.Condition
     visible: dict[str, Any] = {
