@@ -1,0 +1,25 @@
+"""Judges histories of the contract ``vmm-allocator``; the invariants are in catalogue/alloc.toml."""
+
+from __future__ import annotations
+
+from vmm_conformance.checkers.judge import Judge
+from vmm_conformance.checkers.vmm_answers import Answers
+from vmm_conformance.checkers.vmm_calls import Watch
+from vmm_conformance.checkers.vmm_contents import Contents
+from vmm_conformance.checkers.vmm_endings import Endings
+from vmm_conformance.checkers.vmm_ledger import Ledger
+from vmm_conformance.checkers.vmm_markers import Markers
+from vmm_conformance.checkers.vmm_memory import Behind, Ends
+from vmm_conformance.history.events import History
+from vmm_conformance.history.replay import Replay
+
+FAMILIES = (Answers, Endings, Behind, Markers, Contents, Ends)
+
+
+def judge(history: History) -> Judge:
+    """Witnesses and findings of every ALLOC invariant in one history."""
+    verdicts = Judge()
+    replay = Replay(history)
+    ledger = Ledger(history.header)
+    replay.walk(Watch(replay, ledger, verdicts, [family(replay, ledger, verdicts) for family in FAMILIES]))
+    return verdicts
