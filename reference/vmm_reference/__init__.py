@@ -3,6 +3,12 @@
 It is written to be read as a specification, and imports `vmm_conformance.contracts` alone. Where a line
 is there because of an invariant, a comment or a docstring gives the invariant's id.
 
+The memory layer, from the outside in:
+
+- `reservation`: addresses, what is mapped at them, who owns it, and the remap;
+- `raw_memory`: physical memory without an address;
+- `descriptors`: what is asked for, and what is refused for what it says (pure functions).
+
 The step executor, from the outside in:
 
 - `step_executor`: the gates, and one `VaRanges` per device;

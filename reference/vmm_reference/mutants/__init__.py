@@ -11,7 +11,10 @@ from typing import Final
 
 from vmm_conformance.contracts import Mutant
 
-_MODULES: Final = ("allocator", "flags", "step", "order", "shadow", "upstream", "subjects")
+_MODULES: Final = (
+    "allocator", "auto", "flags", "step", "order",
+    "reservation", "shadow", "upstream", "subjects", "va_remap", "vmm",
+)  # fmt: skip
 
 
 def _collect() -> tuple[Mutant, ...]:
