@@ -1,0 +1,121 @@
+"""Watches whatever calls an emulated library: every call in a history, with the Python stack that made it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable
+from types import CodeType
+from typing import Any, Final, NamedTuple
+
+import vmm_conformance
+from vmm_conformance.contracts import Driver, DriverOptions, WorkListener
+from vmm_conformance.drivers.emulated import Library, bring_in, vendor_options
+from vmm_conformance.history.events import Event, History
+from vmm_conformance.running.driver import note_granularity
+from vmm_conformance.running.recorder import Recorder
+
+_OURS: Final = os.path.dirname(vmm_conformance.__file__) + os.sep
+_DEPTH: Final = 24
+
+Stack = tuple[tuple[CodeType, int], ...]
+"""Innermost first: code and line."""
+
+
+class Place(NamedTuple):
+    """A line of some program."""
+
+    file: str
+    line: int
+    function: str
+
+
+def caller_stack() -> Stack:
+    """Who called into the emulated library, without what is ours. Cheap: names are looked up when they are shown."""
+    frame = sys._getframe(1)
+    stack: list[tuple[CodeType, int]] = []
+    at: Any = frame
+    while at is not None and len(stack) < _DEPTH:
+        code = at.f_code
+        if not code.co_filename.startswith(_OURS):
+            stack.append((code, at.f_lineno))
+        at = at.f_back
+    return tuple(stack)
+
+
+class StackRecorder(Recorder):
+    """A recorder that keeps the stack of each call of the subject, by the event's number. Threads may call at once."""
+
+    def __init__(self, driver: Driver, history: History) -> None:
+        self.stacks: dict[int, Stack] = {}
+        self._recording = threading.Lock()
+        super().__init__(driver, history)
+        self.now.seen = self._keep
+
+    def event(self, who: str, kind: str, args: tuple[Any, ...], status: int = 0, result: Any = None) -> Event:
+        """Append one event of the harness's or the device's."""
+        with self._recording:
+            event = super().event(who, kind, args, status, result)
+        if kind == "note":
+            self._keep(event)
+        return event
+
+    def _keep(self, event: Event) -> None:
+        self.stacks[event.seq] = caller_stack()
+
+    def hear_too(self, listener: WorkListener) -> None:
+        """Let ``listener`` know of work too, behind the recorder."""
+
+        def both(work: Any) -> None:
+            self._ran(work)
+            listener(work)
+
+        self.driver.listen(both)
+
+    def places(self, seq: int) -> list[Place]:
+        """The stack of an event, innermost first; empty for one that nobody's call made."""
+        return [Place(code.co_filename, line, code.co_qualname) for code, line in self.stacks.get(seq, ())]
+
+
+class Watch:
+    """An emulated library over a recorded host driver. ``make`` gives the driver (a quirky one, say)."""
+
+    def __init__(
+        self, vendor: str, options: DriverOptions | None = None, make: Callable[[DriverOptions], Driver] | None = None
+    ) -> None:
+        from vmm_conformance.drivers.host import HostDriver
+
+        chosen = options or vendor_options(vendor)
+        self.vendor = vendor
+        self.under = (make or HostDriver)(chosen)
+        count = self.under.device_count
+        peers = [(a, b) for a in range(count) for b in range(count) if self.under.can_access_peer(a, b)]
+        self.history = History(
+            {
+                "contract": "driver", "configuration": None, "options": chosen, "driver": f"emulated-{vendor}",
+                "real": False, "capabilities": self.under.capabilities, "devices": count, "peers": tuple(peers),
+            }
+        )  # fmt: skip
+        self.recorder = StackRecorder(self.under, self.history)
+        for device in range(count):
+            for space in sorted(chosen.spaces):
+                note_granularity(self.recorder, device, space)
+        self.library: Library = bring_in(vendor)
+        self.library.start(self.recorder.subject, listen=self.recorder.hear_too, space=min(chosen.spaces, default=0))
+        self.library.notice = self._refused
+
+    def _refused(self, call: str, status: int, detail: str) -> None:
+        """The library itself refused a call."""
+        self.recorder.note("refused", call=call, status=int(status), detail=detail)
+
+    def finish(self) -> History:
+        """The program is over: run what is still queued, and take the driver away."""
+        for device in range(self.under.device_count):
+            self.under.device_synchronize(device)
+        self.library.stop()
+        return self.history
+
+    def close(self) -> None:
+        """Give the driver's memory back."""
+        self.under.close()

@@ -1,0 +1,41 @@
+"""The arguments of ``vmm-conformance run`` that run a command on an emulated library in place of the suites."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from vmm_conformance.invocation import BadInvocation
+
+EXAMPLE = "  vmm-conformance run --emulate cuda -- program.py\n"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add them; light, so that every command line may do so."""
+    what = "in place of the suites: run COMMAND, a Python program, on the emulated library, and judge what it did"
+    parser.add_argument("--emulate", metavar="VENDOR", choices=("cuda", "hip"), help=f"{what} (cuda or hip)")
+    parser.add_argument("--quirk", metavar="ID", default="", help="with --emulate: let the library deviate (Q-01+Q-07)")
+    parser.add_argument("words", metavar="-- COMMAND", nargs="*", help="with --emulate: the command and its arguments")
+
+
+def asked(parsed: argparse.Namespace) -> bool:
+    """Whether a command is to be run, or something was given that only makes sense with one."""
+    return bool(parsed.emulate or parsed.words or parsed.quirk)
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Run the command watched; returns its exit status, 1 if it did anything wrong, 3 if nothing was watched."""
+    from vmm_conformance.drivers.emulated import EmulationUnavailable
+    from vmm_conformance.drivers.opening import parse
+    from vmm_conformance.sanitizing import command
+
+    if not parsed.emulate or not parsed.words:
+        raise BadInvocation("a command and --emulate go together, as in: run --emulate cuda -- program.py")
+    report = Path(parsed.report) if parsed.report else None
+    try:
+        parse(f"emulated-{parsed.emulate}" + (f",quirk={parsed.quirk}" if parsed.quirk else ""))
+        return command.run(parsed.emulate, parsed.words, quirks=parsed.quirk, report=report)
+    except (EmulationUnavailable, ValueError) as error:
+        raise BadInvocation(str(error)) from None
+    except FileNotFoundError as error:
+        raise BadInvocation(f"the command cannot be run: {error}") from None

@@ -1,0 +1,120 @@
+"""``vmm-conformance run --emulate cuda|hip -- COMMAND``: run a program watched, and say what it did wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from vmm_conformance.reporting.text import count
+from vmm_conformance.running.watching import Place
+from vmm_conformance.sanitizing.inside import FOLDER, QUIRKS, VENDOR
+from vmm_conformance.sanitizing.told import Told, Wrong, own_line, read_all
+
+SITE: Final = Path(__file__).parent / "site"
+FILE: Final = "sanitizer.json"
+_PARTIAL: Final = 3
+_DEPTH: Final = 8
+
+
+def run(vendor: str, command: Sequence[str], *, quirks: str = "", report: Path | None = None) -> int:
+    """Run ``command`` with every Python process in it watched, and print what is wrong.
+
+    Returns its own exit status if that is not 0, else 1 if anything is wrong, 3 if nothing was watched. Raises
+    `EmulationUnavailable` where the library cannot be built. With ``report`` the findings are written there too.
+    """
+    from vmm_conformance.drivers.emulated.build import library_path
+
+    library_path(vendor)
+    with tempfile.TemporaryDirectory(prefix="vmm-conformance-") as folder:
+        environment = watched_environment(os.environ, vendor, Path(folder), quirks)
+        status = subprocess.run(_words(command), env=environment).returncode
+        told = read_all(Path(folder))
+    print("\n".join(_lines(vendor, told, status)), file=sys.stderr)
+    if report is not None:
+        _write(report, vendor, command, status, told)
+    return _exit_status(told, status)
+
+
+def watched_environment(environment: Mapping[str, str], vendor: str, folder: Path, quirks: str = "") -> dict[str, str]:
+    """``environment``, with what makes Python processes watch themselves and tell into ``folder``."""
+    path = os.pathsep.join(filter(None, (str(SITE), environment.get("PYTHONPATH", ""))))
+    return {**environment, "PYTHONPATH": path, VENDOR: vendor, FOLDER: str(folder), QUIRKS: quirks}
+
+
+def _words(command: Sequence[str]) -> list[str]:
+    """A Python file may be named alone."""
+    return [sys.executable, *command] if command[0].endswith(".py") else list(command)
+
+
+def _exit_status(told: Sequence[Told], status: int) -> int:
+    if status:
+        return 128 - status if status < 0 else status
+    if any(process.wrong or process.broken for process in told):
+        return 1
+    return 0 if any(process.calls for process in told) else _PARTIAL
+
+
+def _write(report: Path, vendor: str, command: Sequence[str], status: int, told: Sequence[Told]) -> None:
+    report.mkdir(parents=True, exist_ok=True)
+    data = {
+        "format": "vmm-conformance sanitizer", "version": 1, "emulated": vendor, "real": False,
+        "command": list(command), "status": status, "processes": [process.to_json() for process in told],
+    }  # fmt: skip
+    (report / FILE).write_text(json.dumps(data, indent=2) + "\n", "utf-8")
+
+
+# -- what is printed
+
+
+def _lines(vendor: str, told: Sequence[Told], status: int) -> Iterator[str]:
+    yield f"vmm-conformance: ran on the emulated {vendor} library, which is no device"
+    if status < 0:
+        yield f"the command was ended by {signal.Signals(-status).name}; what it told before that follows, if anything"
+    if not told:
+        yield "no Python process told anything: it ran none with vmm-conformance installed, or none came to its end"
+    for process in told:
+        if process.calls or process.wrong or process.broken or process.missing:
+            yield from _process(process)
+
+
+def _process(process: Told) -> Iterator[str]:
+    versions = ", ".join(f"{name} {version}" for name, version in process.versions.items())
+    yield f"process {process.pid} ({' '.join(process.command)}): {count(process.calls, 'driver call')}; {versions}"
+    for wrong in process.wrong:
+        yield from _wrong(wrong)
+    for name, times in process.missing.items():
+        yield f"  not emulated: {name}, called {count(times, 'time')}, answered NOT_SUPPORTED"
+    for broken in process.broken:
+        yield f"  the emulation broke, which is our fault: {broken}"
+    if not process.wrong:
+        yield "  nothing wrong"
+
+
+def _wrong(wrong: Wrong) -> Iterator[str]:
+    times = f" ({count(wrong.times, 'time')})" if wrong.times > 1 else ""
+    rule = f"  [{wrong.invariant}]" if wrong.invariant else ""
+    yield f"  {wrong.kind}: {wrong.message}{times}{rule}"
+    line = wrong.line()
+    if line is not None:
+        yield f"    {'allocated' if wrong.kind == 'leak' else 'called'} by {_place(line)}"
+    yield from _stack(wrong.stack)
+    cause = own_line(wrong.cause)
+    if cause is not None:
+        yield f"    because of {_place(cause)}"
+        yield from _stack(wrong.cause)
+
+
+def _stack(stack: Sequence[Place]) -> Iterator[str]:
+    for place in stack[:_DEPTH]:
+        yield f"      {_place(place)}"
+
+
+def _place(place: Place) -> str:
+    return f"{place.file}:{place.line} in {place.function}"
