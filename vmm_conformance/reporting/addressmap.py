@@ -52,6 +52,14 @@ class Symbols:
                 return _letter(index), address - start
         raise KeyError(f"{address:#x} is in no region of the map")
 
+    def knows(self, address: int) -> bool:
+        """Whether an address is in a region or just behind one."""
+        return any(start <= address <= end for start, end in self._spans)
+
+    def regions(self) -> list[tuple[str, int]]:
+        """The regions' names and sizes in bytes, by address."""
+        return [(_letter(index), end - start) for index, (start, end) in enumerate(self._spans)]
+
     def name(self, address: int) -> str:
         """``A+0x1000``, or the bare address if it is in no region."""
         try:

@@ -9,7 +9,10 @@ from typing import Any
 
 from vmm_conformance.catalogue import Catalogue
 from vmm_conformance.contracts import DriverOptions
-from vmm_conformance.reporting import json_report, junit
+from vmm_conformance.drivers.opening import facts
+from vmm_conformance.reporting import badge, json_report, junit
+from vmm_conformance.reporting.html import page
+from vmm_conformance.reporting.html.documents import Document
 from vmm_conformance.reporting.model import DriverInfo, Report, SubjectInfo
 from vmm_conformance.reporting.programs import DEFAULT_DIRECTORY, write_program, write_programs
 from vmm_conformance.reporting.report import failure_order
@@ -22,7 +25,8 @@ from vmm_conformance.running.results import Failure, ItemResult
 
 def driver_info(name: str) -> DriverInfo:
     """What a report says of a driver, and the options that it gets where a program sets none."""
-    return DriverInfo(name, real=name != "host", options=_plain(DriverOptions()))
+    found = facts(name)
+    return DriverInfo(name, real=found.real, options=_plain(DriverOptions()), versions=found.versions)
 
 
 def _plain(value: Any) -> Any:
@@ -44,6 +48,9 @@ def publish(report: Report, directory: Path | None) -> str:
         return DEFAULT_DIRECTORY
     json_report.write(report, directory)
     junit.write(report, directory)
+    badge.write(report, directory)
+    if page.available():
+        page.write([Document(directory.absolute().name, json_report.to_json(report))], directory / page.FILE)
     return str(directory)
 
 

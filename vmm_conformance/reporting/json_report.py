@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
 from vmm_conformance.reporting.model import InvariantReport, Report, SubjectReport
-from vmm_conformance.reporting.programs import FOLDER, program_name, write_programs
-from vmm_conformance.reporting.symbolic import symbolic, symbolic_map
+from vmm_conformance.reporting.programs import FOLDER, program_name, write_histories, write_programs
+from vmm_conformance.reporting.symbolic import symbolic, symbolic_map, symbolic_picture
+from vmm_conformance.running.results import Failure
 
 FORMAT_VERSION: Final = 1
 FILE: Final = "report.json"
@@ -30,7 +31,12 @@ def to_json(report: Report) -> dict[str, Any]:
         "format": "vmm-conformance report",
         "version": FORMAT_VERSION,
         "catalogue": report.catalogue,
-        "driver": {"name": driver.name, "real": driver.real, "options": dict(driver.options or {})},
+        "driver": {
+            "name": driver.name,
+            "real": driver.real,
+            "options": dict(driver.options or {}),
+            "versions": dict(driver.versions or {}),
+        },
         "options": dict(report.options),
         "environment": dict(report.environment),
         "subjects": [_subject(section) for section in report.subjects],
@@ -42,9 +48,10 @@ def to_json(report: Report) -> dict[str, Any]:
 
 
 def write(report: Report, directory: Path) -> Path:
-    """Write ``report.json`` and the program files into ``directory``; returns the report's path."""
+    """Write ``report.json``, the programs and the histories into ``directory``; returns the report's path."""
     directory.mkdir(parents=True, exist_ok=True)
     write_programs(report, directory)
+    write_histories(report, directory)
     path = directory / FILE
     path.write_text(json.dumps(to_json(report), indent=2) + "\n", "utf-8")
     return path
@@ -74,10 +81,20 @@ def _invariant(entry: InvariantReport, spec: str) -> dict[str, Any]:
         "level": invariant.level,
         "evidence": invariant.evidence,
         "statement": invariant.statement,
+        "why": invariant.why,
+        "source": invariant.source,
+        "needs": invariant.needs,
         "verdict": entry.verdict.value,
         "reason": entry.ruling.reason,
         "witnesses": entry.witnesses,
         "items": list(entry.items),
         "program": f"{FOLDER}/{program_name(entry.id, spec)}" if entry.failures else None,
-        "failures": [{**asdict(symbolic(failure)), "map": symbolic_map(failure)} for failure in entry.failures],
+        "failures": [_failure(failure, first=not number) for number, failure in enumerate(entry.failures)],
     }
+
+
+def _failure(failure: Failure, *, first: bool) -> dict[str, Any]:
+    """A failure as data. Its history is a file beside the report; of several failures one has a picture."""
+    bare = asdict(replace(symbolic(failure), picture=None))
+    del bare["history"]
+    return {**bare, "map": symbolic_map(failure), "picture": symbolic_picture(failure) if first else None}

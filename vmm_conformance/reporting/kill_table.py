@@ -6,18 +6,24 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
+from vmm_conformance.catalogue import catalogue
 from vmm_conformance.reporting.text import count
 from vmm_conformance.running.kills import Kill
 
+FORMAT: Final = "vmm-conformance kills"
 EXPLORED_AT_LEAST: Final = 0.8
 """The share of kills that exploration alone must reach, without a directed scenario."""
 _HEAD: Final = ("mutant", "seed", "breaks", "first named", "programs", "operations", "ms", "explored", "by")
 _NUMBERS: Final = frozenset({"seed", "programs", "operations", "ms"})
 
 
-def as_data(kills: Sequence[Kill]) -> dict[str, Any]:
-    """The matrix as JSON data."""
+def as_data(kills: Sequence[Kill], budget: str = "ci") -> dict[str, Any]:
+    """The matrix as JSON data, described by ``kills.schema.json`` beside this module."""
     return {
+        "format": FORMAT,
+        "version": 1,
+        "catalogue": catalogue().version,
+        "budget": budget,
         "kills": [asdict(kill) for kill in kills],
         "killed": sum(kill.killed for kill in kills),
         "explored": sum(kill.explored for kill in kills),

@@ -13,6 +13,7 @@ from vmm_conformance.reporting.model import Report
 from vmm_conformance.running.results import Failure
 
 FOLDER: Final = "programs"
+HISTORIES: Final = "histories"
 DEFAULT_DIRECTORY: Final = ".vmm"
 """Where programs go when no report folder was asked for, below the current folder."""
 
@@ -22,25 +23,45 @@ def program_name(invariant: str, spec: str) -> str:
     return f"{invariant}-{re.sub(r'[^A-Za-z0-9_.]+', '-', spec).strip('-')}.json"
 
 
+def history_name(invariant: str, spec: str) -> str:
+    """The name of the file with the history in which it was broken."""
+    return program_name(invariant, spec).removesuffix(".json") + ".jsonl"
+
+
 def write_program(directory: Path, failure: Failure, spec: str) -> Path:
     """Write the failure's program below ``directory``, whole or not at all, and return its path.
 
     The content is what ``--vmm-replay`` and ``vmm-conformance replay`` read.
     """
-    folder = directory / FOLDER
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / program_name(failure.invariant, spec)
-    handle, temporary = tempfile.mkstemp(dir=folder, prefix=".", suffix=".json")
+    return _write(directory / FOLDER / program_name(failure.invariant, spec), layout(failure.program))
+
+
+def _write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=path.suffix)
     with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(layout(failure.program))
+        file.write(text)
     os.replace(temporary, path)  # other processes may write the same invariant's program
     return path
 
 
 def write_programs(report: Report, directory: Path) -> list[Path]:
     """Write the shortest program of every broken invariant of every subject."""
+    return [write_program(directory, failure, spec) for spec, failure in _shortest(report)]
+
+
+def write_histories(report: Report, directory: Path) -> list[Path]:
+    """Write the histories in which those programs broke them, see `history.files`."""
     return [
-        write_program(directory, entry.failures[0], section.subject.spec)
+        _write(directory / HISTORIES / history_name(failure.invariant, spec), failure.history)
+        for spec, failure in _shortest(report)
+        if failure.history
+    ]
+
+
+def _shortest(report: Report) -> list[tuple[str, Failure]]:
+    return [
+        (section.subject.spec, entry.failures[0])
         for section in report.subjects
         for entry in section.invariants
         if entry.failures

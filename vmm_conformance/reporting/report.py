@@ -22,7 +22,7 @@ from vmm_conformance.reporting.model import (
 )
 from vmm_conformance.reporting.text import count, few
 from vmm_conformance.reporting.verdicts import Overall, Ruling, Verdict, rule, worst
-from vmm_conformance.running.results import Failure, ItemResult
+from vmm_conformance.running.results import UNAVAILABLE, Failure, ItemResult
 
 if TYPE_CHECKING:
     from vmm_conformance.running.session import Item, Options
@@ -101,6 +101,13 @@ def _section(
     asked = {entry.id for entry in catalogue.matching(options.prefix)} if options.prefix else None
     entries = tuple(_entry(entry, subject, results, asked, options, waivers) for entry in catalogue)
     rows = tuple(_row(item, by_item.get(item.id)) for item in own)
+    return conclude(subject, entries, rows, options)
+
+
+def conclude(
+    subject: SubjectInfo, entries: tuple[InvariantReport, ...], rows: tuple[ItemReport, ...], options: Options
+) -> SubjectReport:
+    """What the verdicts on a subject's invariants, and what was run of its items, amount to."""
     expected = tuple(entry for entry in entries if entry.verdict is not Verdict.NOT_APPLICABLE)
     executed = tuple(entry.id for entry in expected if entry.verdict in _SETTLED)
     gaps = _gaps(expected, rows, options)
@@ -168,6 +175,7 @@ def _gaps(expected: Sequence[InvariantReport], rows: Sequence[ItemReport], optio
         ("stopped", "stopped early"),
         ("crash", "crashed"),
         ("timeout", "timed out"),
+        (UNAVAILABLE, "could not be run here"),
     ):
         names = [row.id for row in rows if row.state == state]
         if names:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
 
 from vmm_conformance.catalogue import Invariant
-from vmm_conformance.running.results import NOT_APPLICABLE, ItemResult
+from vmm_conformance.running.results import ALL, NOT_APPLICABLE, ItemResult
 
-ALL: Final = "*"
-"""Stands for every invariant of the contract where an item says what broke the judging."""
+__all__ = ["ALL", "Overall", "Ruling", "Verdict", "rule", "worst"]
 
 
 class Verdict(StrEnum):
@@ -95,7 +93,8 @@ def _without_witness(invariant: Invariant, results: Sequence[ItemResult]) -> Rul
         names = sorted(result.item for result in results if result.state == verdict.value)
         if names:
             return Ruling(verdict, ", ".join(names))
-    reasons = sorted({result.untested[invariant.id] for result in results if invariant.id in result.untested})
+    told = {result.untested.get(invariant.id) or result.untested.get(ALL, "") for result in results}
+    reasons = sorted(filter(None, told))
     missing = [r.removeprefix(NOT_APPLICABLE) for r in reasons if r.startswith(NOT_APPLICABLE)]
     if missing:
         return Ruling(Verdict.NOT_APPLICABLE, "; ".join(missing))

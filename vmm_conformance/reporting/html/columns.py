@@ -1,0 +1,131 @@
+"""Columns of the matrix: one for each subject, driver and version; of several runs of it the latest."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from vmm_conformance.reporting.html.documents import Document
+from vmm_conformance.reporting.text import count
+from vmm_conformance.reporting.verdicts import Verdict
+
+SIGNS: Final = {
+    "pass": "✓",
+    "fail": "✗",
+    "waived": "⚑",
+    "not exercised": "○",
+    "not applicable": "·",
+    "unknown": "?",
+    "crash": "‼",
+    "timeout": "◷",
+}
+"""A sign for each verdict, so that colour is never the only one."""
+OVERALL_SIGNS: Final = {"hardened": "✓✓", "conformant": "✓", "partial": "◐", "not conformant": "✗"}
+KINDS: Final = (("must", "documented"), ("must", "inferred"), ("should", "documented"), ("should", "inferred"))
+_OPEN: Final = ("not exercised", "unknown", "crash", "timeout")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One section of one report, and what its cells and its banner say."""
+
+    index: int
+    document: Document
+    section: dict[str, Any]
+    entries: dict[str, dict[str, Any]] = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        """The subject's name and version."""
+        subject = self.section["subject"]
+        return f"{subject['name']} {subject['version']}".strip()
+
+    @property
+    def driver(self) -> str:
+        """The driver's name."""
+        return str(self.document.data["driver"]["name"])
+
+    @property
+    def real(self) -> bool:
+        """Whether a device stood behind the driver."""
+        return bool(self.document.data["driver"]["real"])
+
+    @property
+    def overall(self) -> str:
+        """The overall verdict."""
+        return str(self.section["footer"]["overall"])
+
+    @property
+    def place(self) -> str:
+        """What it ran over, in words."""
+        return f"{self.driver} ({'a device' if self.real else 'emulated, no device'})"
+
+    @property
+    def counts(self) -> Counter[str]:
+        """How often each verdict came out."""
+        return Counter(entry["verdict"] for entry in self.entries.values())
+
+    def quote(self) -> str:
+        """The column in one sentence, for somebody to quote."""
+        footer, data = self.section["footer"], self.document.data
+        expected, executed = len(footer["expected"]), len(footer["executed"])
+        counts = self.counts
+        told = [f"{counts[word]} {word}" for word in ("pass", "fail", "waived") if counts[word] or word == "fail"]
+        asked = ", ".join(f"{name} {data['options'][name]}" for name in ("budget", "seed") if name in data["options"])
+        return (
+            f"{self.name} over {self.driver} (real: {str(self.real).lower()}): {self.overall}; "
+            f"{executed} of {count(expected, 'expected invariant')} judged, {', '.join(told)} "
+            f"(catalogue {data['catalogue']}{', ' + asked if asked else ''})"
+        )
+
+    def levels(self) -> list[dict[str, Any]]:
+        """For each level and kind of evidence: how many pass, fail, are waived or stay open."""
+        rows = []
+        for level, evidence in KINDS:
+            own = [e for e in self.entries.values() if (e["level"], e["evidence"]) == (level, evidence)]
+            found = Counter(entry["verdict"] for entry in own if entry["verdict"] != Verdict.NOT_APPLICABLE)
+            if found:
+                rows.append({
+                    "kind": f"{evidence} {level}", "of": found.total(), "pass": found["pass"], "fail": found["fail"],
+                    "waived": found["waived"], "open": sum(found[word] for word in _OPEN),
+                })  # fmt: skip
+        return rows
+
+
+def columns_of(documents: Iterable[Document]) -> list[Column]:
+    """The columns, the latest report of each subject, driver and version, in the order they first came."""
+    latest: dict[tuple[Any, ...], tuple[Document, dict[str, Any]]] = {}
+    for document in documents:
+        for section in document.data["subjects"]:
+            latest[_identity(document, section)] = (document, section)
+    return [
+        Column(index, document, section, {entry["id"]: entry for entry in section["invariants"]})
+        for index, (document, section) in enumerate(latest.values())
+    ]
+
+
+def _identity(document: Document, section: dict[str, Any]) -> tuple[Any, ...]:
+    driver, subject = document.data["driver"], section["subject"]
+    return subject["spec"], subject["name"], subject["version"], driver["name"], driver["real"]
+
+
+def headline(columns: Sequence[Column]) -> dict[str, Any]:
+    """The worst verdict of all, and of how many subjects."""
+    order = list(OVERALL_SIGNS)
+    words = [column.overall for column in columns]
+    worst = max(words, key=order.index, default="partial")
+    expected = sum(len(column.section["footer"]["expected"]) for column in columns)
+    executed = sum(len(column.section["footer"]["executed"]) for column in columns)
+    tally = Counter(words)
+    return {
+        "overall": worst,
+        "sign": OVERALL_SIGNS[worst],
+        "expected": expected,
+        "executed": executed,
+        "missing": expected - executed,
+        "waived": sum(column.counts["waived"] for column in columns),
+        "emulated": sum(not column.real for column in columns),
+        "tally": ", ".join(f"{tally[word]} {word}" for word in order if tally[word]),
+    }

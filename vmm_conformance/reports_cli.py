@@ -1,0 +1,110 @@
+"""The commands on what a run left behind: ``report``, ``badge``, ``bundle`` and ``verify``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from vmm_conformance.invocation import BadInvocation
+
+AddCommand = Callable[[Any, str, Callable[[argparse.Namespace], int], str, str], Any]
+
+
+def add_commands(commands: Any, command: AddCommand) -> None:
+    """Add the commands to the command line; ``command`` makes one."""
+    for add in (_add_report, _add_badge, _add_bundle, _add_verify):
+        add(commands, command)
+
+
+def _add_report(commands: Any, command: AddCommand) -> None:
+    text = "one HTML page of reports and kill matrices; several of one subject are shown over time"
+    example = "  vmm-conformance report night-1/report.json night-2/report.json -o nights.html\n"
+    parser = command(commands, "report", _report, text, example)
+    parser.add_argument("files", metavar="REPORT", type=Path, nargs="+", help="report.json, its folder, or kills")
+    parser.add_argument("-o", "--output", metavar="FILE", type=Path, default=Path("report.html"), help="the page")
+
+
+def _add_badge(commands: Any, command: AddCommand) -> None:
+    text = "a badge on a report: an SVG picture, or JSON for an endpoint"
+    parser = command(commands, "badge", _badge, text, "  vmm-conformance badge report -o badge.svg\n")
+    parser.add_argument("file", metavar="REPORT", type=Path, help="report.json or its folder")
+    parser.add_argument("-o", "--output", metavar="FILE", type=Path, default=Path("badge.svg"), help=".svg or .json")
+
+
+def _add_bundle(commands: Any, command: AddCommand) -> None:
+    text = "pack a report with its programs and histories, for others to verify"
+    parser = command(commands, "bundle", _bundle, text, "  vmm-conformance bundle report -o mine.vmm.zip\n")
+    parser.add_argument("file", metavar="REPORT", type=Path, help="a report's folder, or kills as JSON")
+    parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="the bundle (default: beside the report)")
+
+
+def _add_verify(commands: Any, command: AddCommand) -> None:
+    text = "compute again what a bundle says, and name each difference"
+    parser = command(commands, "verify", _verify, text, "  vmm-conformance verify mine.vmm.zip\n")
+    parser.add_argument("file", metavar="BUNDLE", type=Path, help="what `vmm-conformance bundle` wrote")
+    parser.add_argument(
+        "--subject", metavar="SPEC", action="append", default=[],
+        help="import and run this subject of the bundle too; may be given more than once",
+    )  # fmt: skip
+    parser.add_argument("--quick", action="store_true", help="do not generate programs again")
+
+
+def _report(parsed: argparse.Namespace) -> int:
+    from vmm_conformance.reporting.html import page
+
+    if not page.available():
+        raise BadInvocation(page.MISSING)
+    print(page.write(_documents(parsed.files), parsed.output))
+    return 0
+
+
+def _documents(files: list[Path]) -> list[Any]:
+    from vmm_conformance.reporting.html.documents import DocumentError, read
+
+    try:
+        return [read(file) for file in files]
+    except DocumentError as error:
+        raise BadInvocation(str(error)) from None
+
+
+def _badge(parsed: argparse.Namespace) -> int:
+    from vmm_conformance.reporting import badge
+
+    (document,) = _documents([parsed.file])
+    if document.kills:
+        raise BadInvocation(f"{parsed.file}: a badge is made of a report, and this is a kill matrix")
+    badge.save(document.data, parsed.output)
+    print(parsed.output)
+    return 0
+
+
+def _bundle(parsed: argparse.Namespace) -> int:
+    from vmm_conformance.bundling.archive import BundleError
+    from vmm_conformance.bundling.pack import default_target, pack
+
+    try:
+        print(pack(parsed.file, parsed.output or default_target(parsed.file)))
+    except BundleError as error:
+        raise BadInvocation(str(error)) from None
+    return 0
+
+
+def _verify(parsed: argparse.Namespace) -> int:
+    from vmm_conformance.bundling.archive import BundleError
+    from vmm_conformance.bundling.result import conclusion, exit_code
+    from vmm_conformance.bundling.verify import verify
+    from vmm_conformance.reporting.progress import Progress
+
+    pieces = []
+    with Progress(sys.stderr) as progress:
+        try:
+            for piece in verify(parsed.file, trusted=parsed.subject, quick=parsed.quick, progress=progress.programs):
+                pieces.append(piece)
+                progress.line(piece.line(), sys.stdout)
+        except BundleError as error:
+            raise BadInvocation(str(error)) from None
+    print(f"{parsed.file}: {conclusion(pieces)}")
+    return exit_code(pieces)
