@@ -19,6 +19,7 @@ SCRIPTS = {
     "host_driver": (),
     "programs": ("--memory",),
     "step": (),
+    "vmm_allocator": (),
     "remap_ratio": (),
     "plugin_start": (),
     "shrink": (),

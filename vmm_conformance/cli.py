@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from vmm_conformance.invocation import OPTIONS, BadInvocation, gather, make_importable
+from vmm_conformance.reports_cli import add_commands
+from vmm_conformance.sanitizing import cli as sanitizer
 
 USAGE_ERROR: Final = 2
 Action = Callable[[argparse.Namespace], int]
@@ -25,8 +27,12 @@ examples:
   vmm-conformance explain STEP-87            what one means, and what tests it
   vmm-conformance run --budget smoke         the reference, briefly
   vmm-conformance run --subject my_package.vmm:pool --report report
+  vmm-conformance run --emulate cuda -- program.py   a program on an emulated library, watched for leaks
   vmm-conformance replay report/programs/STEP-87-reference.json
   vmm-conformance mutants --contract flags   which known-bad variants are caught
+  vmm-conformance probe                      what a driver can do, and what that costs
+  vmm-conformance report report -o page.html one page to look at
+  vmm-conformance bundle report              the report with what proves it; `verify` computes it again
 
 exit status: 0 conformant, 1 not conformant, 2 usage, 3 partial or unknown
 """
@@ -52,8 +58,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.description = "Conformance of GPU virtual-memory allocators: run the suites, read the invariants."
     parser.add_argument("--version", action="version", version=f"vmm-conformance {_version()}")
     commands = parser.add_subparsers(dest="name", metavar="COMMAND", required=True)
-    for add in (_add_list, _add_explain, _add_run, _add_replay, _add_mutants):
+    for add in (_add_list, _add_explain, _add_run, _add_replay, _add_mutants, _add_probe):
         add(commands)
+    add_commands(commands, _command)
     return parser
 
 
@@ -87,11 +94,12 @@ def _add_explain(commands: Any) -> None:
 
 def _add_run(commands: Any) -> None:
     text = "run the suites on one or more subjects"
-    example = "  vmm-conformance run --subject reference --budget smoke --seed 7 --report report\n"
+    example = "  vmm-conformance run --subject reference --budget smoke --seed 7 --report report\n" + sanitizer.EXAMPLE
     parser = _command(commands, "run", _run, text, example)
     for option in OPTIONS:
         if option.name != "replay":
             parser.add_argument(f"--{option.name}", **option.arguments())
+    sanitizer.add_arguments(parser)
 
 
 def _add_replay(commands: Any) -> None:
@@ -115,6 +123,15 @@ def _add_mutants(commands: Any) -> None:
     parser.add_argument("--json", action="store_true", help="as JSON")
 
 
+def _add_probe(commands: Any) -> None:
+    text = "try a driver's capabilities, and measure what remaps and copies cost on it"
+    parser = _command(commands, "probe", _probe, text, "  vmm-conformance probe --driver host --json\n")
+    for option in OPTIONS:
+        if option.name == "driver":
+            parser.add_argument(f"--{option.name}", **option.arguments())
+    parser.add_argument("--json", action="store_true", help="as JSON")
+
+
 def _list(parsed: argparse.Namespace) -> int:
     from vmm_conformance.document import as_markdown
     from vmm_conformance.listing import as_data, as_lines
@@ -134,6 +151,8 @@ def _explain(parsed: argparse.Namespace) -> int:
 
 
 def _run(parsed: argparse.Namespace) -> int:
+    if sanitizer.asked(parsed):
+        return sanitizer.run(parsed)
     from vmm_conformance.commands import run
 
     return run(gather(vars(parsed), os.environ)[0])
@@ -150,6 +169,12 @@ def _mutants(parsed: argparse.Namespace) -> int:
     from vmm_conformance.commands import mutants
 
     return mutants(parsed.contract, parsed.seed, parsed.budget, jobs=parsed.jobs, as_json=parsed.json)
+
+
+def _probe(parsed: argparse.Namespace) -> int:
+    from vmm_conformance.commands import probe
+
+    return probe(gather({"driver": parsed.driver}, os.environ)[0], as_json=parsed.json)
 
 
 if __name__ == "__main__":

@@ -1,25 +1,29 @@
-"""The commands that run something: ``run``, ``replay`` and ``mutants``."""
+"""The commands that run something: ``run``, ``replay``, ``mutants`` and ``probe``."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from vmm_conformance.catalogue import catalogue
+from vmm_conformance.contracts import Mutant
 from vmm_conformance.invocation import BadInvocation, Invocation
 from vmm_conformance.related import all_mutants
 from vmm_conformance.replaying import read_program, replayed
-from vmm_conformance.reporting import kill_table
+from vmm_conformance.reporting import kill_table, probed
 from vmm_conformance.reporting.conclusion import decisive, describe, publish, scene
 from vmm_conformance.reporting.model import SubjectReport
 from vmm_conformance.reporting.programs import FOLDER, program_name
+from vmm_conformance.reporting.progress import Progress
 from vmm_conformance.reporting.terminal import summary
 from vmm_conformance.reporting.text import count
 from vmm_conformance.running.kills import Kill, kill_matrix
+from vmm_conformance.running.probe import probe as probe_driver
 from vmm_conformance.running.results import ItemResult
 from vmm_conformance.running.session import Item
+from vmm_conformance.running.subjects import open_driver
 from vmm_conformance.whole_run import run_all
 
 
@@ -27,7 +31,10 @@ def run(invocation: Invocation) -> int:
     """Run the suites, print what is broken and the summary; returns the exit status."""
     invocation.check_names()
     subjects = invocation.subject_objects()
-    report = run_all(invocation, subjects, progress=_progress)
+    with Progress(sys.stderr) as progress:
+        report = run_all(
+            invocation, subjects, done=lambda item, result: progress.line(_done(item, result)), progress=progress
+        )
     directory = publish(report, invocation.report)
     for section in report.subjects:
         lines = _broken(section, invocation, subjects[section.subject.spec], directory)
@@ -36,10 +43,10 @@ def run(invocation: Invocation) -> int:
     return report.exit_code
 
 
-def _progress(item: Item, result: ItemResult) -> None:
+def _done(item: Item, result: ItemResult) -> str:
     broken = f", {count(len(result.failures), 'invariant')} broken" if result.failures else ""
     programs = count(result.executed, "program")
-    print(f"{item.id}: {result.state} ({programs}, {result.seconds:.1f} s{broken})", file=sys.stderr)
+    return f"{item.id}: {result.state} ({programs}, {result.seconds:.1f} s{broken})"
 
 
 def _broken(section: SubjectReport, invocation: Invocation, subject: object, directory: str) -> list[str]:
@@ -79,11 +86,27 @@ def mutants(contract: str | None, seeds: Sequence[int], budget: str, *, jobs: in
     if not chosen:
         known = sorted({mutant.contract for mutant in all_mutants()})
         raise BadInvocation(f"no mutants of the contract {contract!r}; there are some of {', '.join(known)}")
-    kills = kill_matrix(chosen, seeds=seeds, budget=budget, jobs=jobs, progress=_mark)
-    print(file=sys.stderr)
-    print(json.dumps(kill_table.as_data(kills), indent=2) if as_json else "\n".join(kill_table.as_lines(kills)))
+    with Progress(sys.stderr, noun="variant", found="survivor") as progress:
+        kills = kill_matrix(chosen, seeds=seeds, budget=budget, jobs=jobs, progress=_counted(progress, chosen, seeds))
+    print(json.dumps(kill_table.as_data(kills, budget), indent=2) if as_json else "\n".join(kill_table.as_lines(kills)))
     return 0 if kill_table.full(kills) else 1
 
 
-def _mark(kill: Kill) -> None:
-    print("." if kill.killed else "S", end="", file=sys.stderr, flush=True)
+def probe(invocation: Invocation, *, as_json: bool = False) -> int:
+    """Probe the driver and print what was found; returns 1 if a capability is not as declared."""
+    invocation.check_names()
+    found = probe_driver(open_driver(invocation.driver))
+    print(json.dumps(found.as_data(), indent=2) if as_json else "\n".join(probed.as_lines(found)))
+    return 0 if found.kept else 1
+
+
+def _counted(progress: Progress, mutants: Sequence[Mutant], seeds: Sequence[int]) -> Callable[[Kill], None]:
+    """What is to happen after each variant was hunted."""
+    seen: list[Kill] = []
+
+    def after(kill: Kill) -> None:
+        seen.append(kill)
+        progress.begin(kill.mutant)
+        progress.programs(len(seen), len(mutants) * len(seeds), sum(not each.killed for each in seen))
+
+    return after

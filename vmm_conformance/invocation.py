@@ -53,7 +53,12 @@ OPTIONS: Final = (
         " may be given more than once (default: reference)",
         many=True,
     ),
-    Option("driver", "NAME", "what subjects allocate from (default: host)"),
+    Option(
+        "driver",
+        "NAME",
+        "what subjects allocate from: host, hip, cuda, emulated-hip or emulated-cuda; all but hip and cuda"
+        " take ,quirk=ID (default: host)",
+    ),
     Option(
         "budget",
         "NAME",
@@ -61,7 +66,7 @@ OPTIONS: Final = (
     ),
     Option("seed", "NUMBER", "starts the generation; equal seeds give equal programs (default: 0)"),
     Option("invariant", "PREFIX", "judge only ids that begin so, as in STEP or STEP-87; makes the run partial"),
-    Option("report", "DIR", "write report.json, conformance.xml and programs/ there"),
+    Option("report", "DIR", "write report.json, report.html, conformance.xml, badges, programs and histories there"),
     Option("replay", "FILE", "run this one program in place of the suites"),
     Option("hardened", "", "let a broken inferred must fail the run too"),
     Option("database", "", "remember failing examples in Hypothesis' database, and try them first"),
@@ -117,10 +122,14 @@ class Invocation:
     def check_names(self) -> None:
         """The same for names alone, without subjects and without reading files."""
         from vmm_conformance.catalogue import catalogue
-        from vmm_conformance.running.session import BUDGETS, DRIVERS
+        from vmm_conformance.drivers.opening import parse
+        from vmm_conformance.running.session import BUDGETS
 
         _one_of("budget", self.budget, BUDGETS)
-        _one_of("driver", self.driver, DRIVERS)
+        try:
+            parse(self.driver)
+        except ValueError as error:
+            raise BadInvocation(str(error)) from None
         if self.invariant and not catalogue().matching(self.invariant):
             areas = sorted({entry.order[0] for entry in catalogue()})
             raise BadInvocation(f"no invariant begins with {self.invariant!r}; areas are {', '.join(areas)}")

@@ -18,6 +18,7 @@ from vmm_conformance.invocation import OPTIONS, BadInvocation, Invocation, gathe
 if TYPE_CHECKING:
     from vmm_conformance.contracts import Driver
     from vmm_conformance.pytest_items import SuiteItem
+    from vmm_conformance.pytest_progress import Controller
     from vmm_conformance.pytest_recorded import Recorded, Run
 
 INVOCATION = pytest.StashKey[Invocation]()
@@ -130,6 +131,7 @@ class Listener:
         self.candidates: set[str] = set()
         self.lines: list[str] = []
         self.started = time.monotonic()
+        self.controller: Controller | None = None
 
     def add(self, result: dict[str, Any]) -> None:
         """Take one result."""
@@ -149,9 +151,26 @@ class Listener:
             self.candidates.add(_parameter(item.nodeid))
 
     @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Tell an xdist worker where to say how far it is."""
+        from vmm_conformance.pytest_progress import FOLDER, Controller
+
+        if self.controller is None:
+            self.controller = Controller(self.config)
+        node.workerinput[FOLDER] = str(self.controller.folder)
+
+    def pytest_unconfigure(self) -> None:
+        """Progress ends with the session, however that ended."""
+        if self.controller is not None:
+            self.controller.stop()
+            self.controller = None
+
+    @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: Any, ids: list[str]) -> None:
         """The same for what workers collected."""
         self.candidates.update(_parameter(id) for id in ids if "/" in _parameter(id))
+        if self.controller is not None and self.candidates:
+            self.controller.start()
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Build the report; a run without failures that is not conformant exits 1."""

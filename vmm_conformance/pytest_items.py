@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -12,13 +12,16 @@ from vmm_conformance.interrupts import Interrupts
 from vmm_conformance.invocation import Invocation
 from vmm_conformance.plugin import RESULT
 from vmm_conformance.programs.scenario import Scenario
+from vmm_conformance.pytest_progress import Here, There, progress_of
 from vmm_conformance.replaying import REPLAY, replay_items, replayed
 from vmm_conformance.reporting.conclusion import complaint, decisive, describe, driver_info, publish, scene
 from vmm_conformance.reporting.model import Report
 from vmm_conformance.reporting.report import build
 from vmm_conformance.reporting.terminal import summary
-from vmm_conformance.running.results import ItemResult
+from vmm_conformance.running.results import ALL, UNAVAILABLE, ItemResult
 from vmm_conformance.running.session import Item, plan, run_item
+
+PROGRESS = pytest.StashKey[Here | There | None]()
 
 
 def planned(invocation: Invocation) -> Sequence[Item]:
@@ -55,9 +58,26 @@ class SuiteItem:
 
     def _result(self, interrupts: Interrupts) -> ItemResult:
         if self.item.kind != REPLAY:
-            return run_item(self.item, self._invocation.options(), progress=interrupts.check)
+            return run_item(self.item, self._invocation.options(), progress=self._watched(interrupts))
         assert isinstance(self.item.part, Scenario)
         return replayed(self.item.part.program, self.item.subject_spec, self._subject, self._invocation)
+
+    def _watched(self, interrupts: Interrupts) -> Callable[[int, int, int], None]:
+        """What is to happen after each program."""
+        stash, session = self._node.config.stash, self._node.session
+        if PROGRESS not in stash:
+            stash[PROGRESS] = progress_of(self._node.config, session.items)
+        progress = stash[PROGRESS]
+        if progress is None:
+            return interrupts.check
+        progress.tally.finished()
+        progress.tally.label = self.item.id
+
+        def after(done: int, planned: int, broken: int) -> None:
+            interrupts.check()
+            progress.programs(done, planned, broken)
+
+        return after
 
     @property
     def _subject(self) -> object:
@@ -66,9 +86,13 @@ class SuiteItem:
     def check(self) -> None:
         """Run it, and fail the test if a must is broken, the subject crashed or a checker broke.
 
+        Where there is no such driver here it is skipped, with what is missing as the reason.
+
         A replay fails for any finding.
         """
         result = self.run()
+        if result.state == UNAVAILABLE:
+            pytest.skip(result.untested[ALL])
         asked = self._invocation
         where = scene(self.item.subject_spec, self._subject, driver=asked.driver, seed=asked.seed)
         if self.item.kind == REPLAY:

@@ -11,11 +11,12 @@ from vmm_conformance.interrupts import Interrupts
 from vmm_conformance.invocation import Invocation
 from vmm_conformance.reporting.conclusion import driver_info
 from vmm_conformance.reporting.model import Report
+from vmm_conformance.reporting.progress import Progress
 from vmm_conformance.reporting.report import build
 from vmm_conformance.running.results import ItemResult
 from vmm_conformance.running.session import Item, Options, know, plan, run_item
 
-Progress = Callable[[Item, ItemResult], None]
+Done = Callable[[Item, ItemResult], None]
 
 
 def run_all(
@@ -23,30 +24,52 @@ def run_all(
     subjects: dict[str, object],
     *,
     contracts: tuple[str, ...] | None = None,
+    done: Done | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """Run every item for ``subjects`` (spec to object) and report.
 
-    ``contracts`` leaves others out, which makes the run partial if the subject offers them. ``progress``
-    is called after each item. After an interrupt (Ctrl-C) the report on what was done is returned.
+    ``contracts`` leaves others out, which makes the run partial if the subject offers them. ``done`` is
+    called after each item; ``progress`` shows how far the programs are. After an interrupt (Ctrl-C) the
+    report on what was done is returned.
     """
     for spec, subject in subjects.items():
         know(spec, subject)
     options = invocation.options()
     items = plan(subjects, options)
     start = time.monotonic()
-    results = _results([item for item in items if contracts is None or item.contract in contracts], options, progress)
+    chosen = [item for item in items if contracts is None or item.contract in contracts]
+    results = _results(chosen, options, done, progress)
     driver, seconds = driver_info(options.driver), time.monotonic() - start
     return build(results, items, options, subjects, catalogue(), driver=driver, seconds=seconds)
 
 
-def _results(items: Sequence[Item], options: Options, progress: Progress | None) -> list[ItemResult]:
+def _results(
+    items: Sequence[Item], options: Options, done: Done | None, progress: Progress | None
+) -> list[ItemResult]:
     results: list[ItemResult] = []
+    if progress is not None:
+        progress.tally.planned = sum(item.planned for item in items)
     with Interrupts() as interrupts, suppress(KeyboardInterrupt):
         for item in items:
-            results.append(run_item(item, options, progress=interrupts.check))
-            if progress:
-                progress(item, results[-1])
+            results.append(run_item(item, options, progress=_watched(item, interrupts, progress)))
+            if progress is not None:
+                progress.tally.finished()
+            if done is not None:
+                done(item, results[-1])
             if results[-1].state == "stopped" or interrupts.seen:
                 break
     return results
+
+
+def _watched(item: Item, interrupts: Interrupts, progress: Progress | None) -> Callable[[int, int, int], None]:
+    """What is to happen after each program."""
+    if progress is None:
+        return interrupts.check
+    progress.begin(item.id)
+
+    def after(done: int, planned: int, broken: int) -> None:
+        interrupts.check()
+        progress.programs(done, planned, broken)
+
+    return after

@@ -100,7 +100,7 @@ def test_list(command):
     status, out, _ = command("list", "FLAG")
     assert status == 0
     assert out.splitlines()[0].startswith("FLAG-147      must, documented, flags: ")
-    assert out.splitlines()[-1] == f"{len(catalogue().of('flags'))} invariants in catalogue {catalogue().version}"
+    assert out.splitlines()[-1] == f"{len(catalogue().matching('FLAG'))} invariants in catalogue {catalogue().version}"
 
 
 def test_list_json(command):

@@ -73,7 +73,7 @@ FAULTS: list[tuple[str, str]] = [
     (json.dumps(data(version=True)), "$.version: unknown version true, accepted: 1"),
     (
         json.dumps(data(contract="flag")),
-        '$.contract: unknown contract "flag", accepted: "driver", "allocator", "skip-remap", "flags"',
+        f'$.contract: unknown contract "flag", accepted: {", ".join(json.dumps(name) for name in CONTRACT_TYPES)}',
     ),
     (
         json.dumps(data(seed=1)),

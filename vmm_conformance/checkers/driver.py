@@ -86,6 +86,8 @@ class _Court(Visitor):
             return
         if event.kind == "create" and event.status == 0:
             self._lost = self._handle_taken(event)
+        if event.kind == "reserve" and event.status == 0:
+            self._lost = self._overlaps(event)
         self._ruling = self._data.rule(event) if event.kind in _MOVES_BYTES else self._rules.rule(event)
 
     def after(self, event: Event) -> None:
@@ -106,8 +108,6 @@ class _Court(Visitor):
     # -- calls
 
     def _call(self, event: Event, ruling: Ruling) -> None:
-        if event.kind == "reserve" and event.status == 0:
-            self._lost |= self._overlaps(event)
         self._compare(event, ruling)
         if self._lost:
             return
@@ -116,7 +116,7 @@ class _Court(Visitor):
         else:
             self._take_in_refusal(event, ruling)
         self._data.call_over(event)
-        if event.who is SUBJECT or event.status != 0:
+        if event.who == SUBJECT or event.status != 0:
             self._refused = event if event.status != 0 else None
 
     def _take_in(self, event: Event, ruling: Ruling) -> None:
@@ -189,7 +189,7 @@ class _Court(Visitor):
     def _overlaps(self, event: Event) -> bool:
         """Whether reserve gave out what is in use."""
         low, high = event.result, event.result + event.args[0]
-        others = [(r.address, r.size) for r in self._state.reservations.values() if r.made != event.seq]
+        others = [(r.address, r.size) for r in self._state.reservations.values()]
         others += [(m.address, m.size) for m in self._state.allocations]
         clash = next(((a, s) for a, s in others if a < high and low < a + s), None)
         if others:

@@ -7,6 +7,11 @@ A subject is any object (a module will do) with some of these attributes:
 - ``allocator(driver, device)``: contract ``allocator``;
 - ``step_executor(driver, executable)``: contract ``skip-remap``;
 - ``flags(revision)``: contract ``flags``;
+- ``auto_threshold(device, slices, costs)``: contract ``auto-threshold``;
+- ``reservation(driver, device)``: contract ``reservation``;
+- ``vmm_allocator(driver, devices)``: contract ``vmm-allocator``;
+- ``buffer_allocator(driver, executable)``: contract ``va-remap``; beside it, where there are such,
+  ``command_consumer(executable, new_buffer)`` and ``parse_update_mode(text)``;
 - ``driver(options)``: contract ``driver``; the subject is then itself a driver.
 """
 
@@ -20,6 +25,10 @@ CONTRACTS: Final[Mapping[str, str]] = {
     "allocator": "allocator",
     "skip-remap": "step_executor",
     "flags": "flags",
+    "auto-threshold": "auto_threshold",
+    "reservation": "reservation",
+    "vmm-allocator": "vmm_allocator",
+    "va-remap": "buffer_allocator",
 }
 """Contract name to the attribute that a subject offers it by."""
 
@@ -28,11 +37,35 @@ SUBJECT_CAPABILITIES: Final[Mapping[str, Any]] = {
     "spaces": (0,),
     "traced": True,
     "revisions": ("env-auto", "env-bytes", "flags"),
+    "auto_bounds": None,
+    "auto_ties": "whole",
+    "set_access_scope": "run",
+    "unmap_scope": "run",
+    "reserve_alignment": True,
+    "second_alias": "ALREADY_EXISTS",
+    "markers": "batched",
+    "batch_limits": (64, 64 << 20),
+    "host_allocator": False,
+    "scheduled": True,
 }
 """What a subject may declare, with the value that stands where it declares nothing.
 
 ``grow``: the allocator implements grow. ``spaces``: memory spaces the allocator serves. ``traced``:
 its driver calls go through the driver it was given. ``revisions``: flag grammars it implements.
+
+``auto_bounds``: the `AutoBounds` that automatic choices of a copy threshold keep to. ``auto_ties``: ``whole``, or
+``index`` where of equally large slices the first ones may be chosen alone (AUTO-175).
+
+Of reservations: ``set_access_scope``: after a remap rights are granted once for each run of changed slices (``run``),
+once over the whole mapping (``full``) or for each changed slice (``slice``) (REMAP-34). ``unmap_scope``: changed slices
+that touch are unmapped in one call (``run``) or each in its own (``slice``) (REMAP-35). ``reserve_alignment``: an
+alignment that is asked for is kept (RES-4).
+
+Of a VMM allocator: ``second_alias``: the code with which it refuses a second alias of one address,
+``ALREADY_EXISTS`` or ``FAILED_PRECONDITION`` (ALLOC-61). ``markers``: ``batched``, or ``per-operation`` where
+every deferred operation has a marker of its own (ALLOC-74). ``batch_limits``: entries and bytes of a batch.
+``host_allocator``: it can allocate in the host's memory space (ALLOC-78). ``scheduled``: its locks are made through
+``threading`` while it is made, so that calls from several threads can be scheduled.
 """
 
 

@@ -120,6 +120,14 @@ class Order:
         """Whether the host has not waited for some use of a mapping or plain allocation."""
         return not all(map(self.over, self._lifetimes.get(what, {}).values()))
 
+    def position(self, stream: int) -> int:
+        """How many items of work ``stream`` has been given so far."""
+        return self._streams.get(stream, {}).get(stream, 0)
+
+    def reached(self, stream: int, tick: int) -> bool:
+        """Whether the host knows that the first ``tick`` items of ``stream`` are over."""
+        return self._host.get(stream, 0) >= tick
+
     def apply(self, event: Event) -> None:
         """Take one more event into account."""
         if self.hazards:

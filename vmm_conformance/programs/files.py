@@ -56,6 +56,10 @@ CONTRACT_TYPES: Final[Mapping[str, ContractTypes]] = _Registry(
         "allocator": "vmm_conformance.programs.allocator",
         "skip-remap": "vmm_conformance.programs.skip_remap",
         "flags": "vmm_conformance.programs.flags",
+        "vmm-allocator": "vmm_conformance.programs.vmm_allocator",
+        "reservation": "vmm_conformance.programs.reservation",
+        "va-remap": "vmm_conformance.programs.va_remap",
+        "auto-threshold": "vmm_conformance.programs.auto_threshold",
     }
 )
 """Contract to its configuration class and its operation classes."""

@@ -8,6 +8,7 @@ from vmm_conformance.checkers.judge import Finding
 from vmm_conformance.contracts import Range
 from vmm_conformance.history.events import SUBJECT, History
 from vmm_conformance.history.state import State
+from vmm_conformance.running.pictures.naming import memory_numbers
 
 Row = dict[str, Any]
 
@@ -32,16 +33,15 @@ def address_map(history: History, finding: Finding) -> list[Row]:
 
     Each row has ``address``, ``size`` (bytes), ``label`` and ``marked``.
     """
-    state = State()
+    state, numbers = State(), memory_numbers(history)
     for event in history.events:
         if event.seq >= finding.seq:
             break
         state.apply(event)
     rows = [_row(r.address, r.size, f"reserved by {r.who}") for r in state.reservations.values()]
-    names: dict[int, int] = {}
     for mapping in state.mappings:
-        handle = names.setdefault(mapping.memory.handle, len(names) + 1)
-        label = f"mapped by {mapping.who}: memory {handle} of {mapping.memory.who}"
+        number = numbers.get(mapping.memory.made, 0)
+        label = f"mapped by {mapping.who}: memory {number} of {mapping.memory.who}"
         rows.append(_row(mapping.address, mapping.size, label))
     own = [allocation for allocation in state.allocations if allocation.who == SUBJECT]
     rows += [_row(a.address, a.size, f"allocated by {a.who}, space {a.space}") for a in own]

@@ -15,6 +15,8 @@ from vmm_conformance.programs.files import to_data
 from vmm_conformance.programs.program import Program
 from vmm_conformance.programs.shrink import shrink
 from vmm_conformance.running.evidence import address_map, outcomes
+from vmm_conformance.running.histories import dumps
+from vmm_conformance.running.pictures.picture import picture
 from vmm_conformance.running.plugs import OpenDriver, Plug
 from vmm_conformance.running.results import Failure
 
@@ -135,9 +137,18 @@ def _rarely_collecting() -> Iterator[None]:
         gc.set_threshold(*usual)
 
 
-def failures(bench: Bench, seen: Seen, *, small: bool = True) -> list[Failure]:
-    """For each broken invariant its failing program, made small unless told not to."""
-    return [failure_of(bench, id, program, before, small=small) for id, (program, before) in seen.first.items()]
+def failures(
+    bench: Bench, seen: Seen, *, small: bool = True, after: Callable[[], None] = lambda: None
+) -> list[Failure]:
+    """For each broken invariant its failing program, made small unless told not to.
+
+    ``after`` is called after each.
+    """
+    made = []
+    for id, (program, before) in seen.first.items():
+        made.append(failure_of(bench, id, program, before, small=small))
+        after()
+    return made
 
 
 def failure_of(bench: Bench, id: str, program: Program, before: int = 1, *, small: bool = True) -> Failure:
@@ -162,6 +173,8 @@ def failure_of(bench: Bench, id: str, program: Program, before: int = 1, *, smal
         consequences=sorted(other for other in broken if other != id),
         repeats=repeats,
         programs_before=before,
+        picture=picture(judged.history, finding),
+        history=dumps(judged.history),
     )
 
 

@@ -7,6 +7,10 @@ from typing import Any, Final
 
 NOT_APPLICABLE: Final = "not applicable: "
 """How a reason in ``untested`` begins if the subject's own declaration rules the invariant out."""
+ALL: Final = "*"
+"""Stands for every invariant of the contract, in ``unknown`` and in ``untested``."""
+UNAVAILABLE: Final = "unavailable"
+"""The state of an item whose driver cannot be used here."""
 
 
 @dataclass(slots=True)
@@ -14,9 +18,10 @@ class Failure:
     """One broken invariant with the minimal program that breaks it.
 
     ``program`` is the program's JSON form; ``outcomes`` what each operation returned, beside what was
-    expected of the one at ``op``; ``map`` the address ranges at that moment (rows for the picture);
-    ``consequences`` other invariants found broken in the same history; ``repeats`` how many of how many
-    re-runs showed it again (``deterministic`` or ``flaky 3/10``).
+    expected of the one at ``op``; ``map`` the address ranges at that moment; ``picture`` the ranges and
+    the streams over the whole run (see `running.pictures`); ``consequences`` other invariants found broken
+    in the same history; ``repeats`` how many of how many re-runs showed it again (``deterministic`` or
+    ``flaky 3/10``); ``history`` the text of that history (see `history.files`).
     """
 
     invariant: str
@@ -30,6 +35,8 @@ class Failure:
     consequences: list[str] = field(default_factory=list)
     repeats: str = "deterministic"
     programs_before: int = 0
+    picture: dict[str, Any] | None = None
+    history: str = ""
 
 
 @dataclass(slots=True)
@@ -37,8 +44,8 @@ class ItemResult:
     """One exploration or scenario, run on one subject over one driver.
 
     ``planned`` and ``executed`` count programs. ``state`` is ``done``, ``stopped`` (interrupted),
-    ``crash`` or ``timeout``. ``unknown`` maps an invariant to what broke its checker; ``untested`` maps
-    an invariant to why this item could not exercise it.
+    ``crash``, ``timeout`` or ``unavailable`` (no such driver here). ``unknown`` maps an invariant to what
+    broke its checker; ``untested`` maps an invariant to why this item could not exercise it.
     """
 
     item: str

@@ -13,8 +13,8 @@ from vmm_conformance.programs.program import Program
 from vmm_conformance.programs.scenario import Scenario
 from vmm_conformance.running.explore import Bench, Seen, failures, generate
 from vmm_conformance.running.plugs import plug
-from vmm_conformance.running.results import NOT_APPLICABLE, ItemResult
-from vmm_conformance.running.subjects import DRIVERS, open_driver, resolve_subject
+from vmm_conformance.running.results import ALL, NOT_APPLICABLE, UNAVAILABLE, ItemResult
+from vmm_conformance.running.subjects import DRIVERS, open_driver, resolve_subject, unavailable
 from vmm_conformance.running.suites import Exploration, Suite, load_suites
 
 __all__ = ["BUDGETS", "DRIVERS", "Item", "Options", "bench_for", "plan", "run_item"]
@@ -118,18 +118,23 @@ def run_item(item: Item, options: Options, *, progress: Progress | None = None) 
     """Run one item. A subject's misbehaviour is in the result; an interrupt leaves it ``stopped``."""
     start = time.monotonic()
     result = ItemResult(item.id, item.kind, item.contract, item.subject_spec, item.driver, item.planned)
-    bench = bench_for(item.contract, resolve_known(item.subject_spec), item.driver)
+    subject = resolve_known(item.subject_spec)
+    missing = unavailable(subject, item.driver)
+    if missing:
+        result.state, result.untested = UNAVAILABLE, {ALL: missing}
+        return result
+    bench = bench_for(item.contract, subject, item.driver)
     seen = Seen()
     try:
         if isinstance(item.part, Exploration):
             _explore(item, item.part, options, bench, seen, progress)
         else:
             _one(item.part.program, bench, seen)
-        result.failures = failures(bench, seen)
+        result.failures = failures(bench, seen, after=_still(item, seen, progress))
     except KeyboardInterrupt:
         result.state = "stopped"
     except Exception as error:  # a checker or the harness broke: a verdict of its own, never a lost run
-        result.unknown = {"*": f"{type(error).__name__}: {error}"}
+        result.unknown = {ALL: f"{type(error).__name__}: {error}"}
     if result.state == "stopped" and seen.first:
         result.failures = failures(bench, seen, small=False)
     result.untested |= dict.fromkeys(sorted(bench.unseen), "no trace")
@@ -153,6 +158,16 @@ def resolve_known(spec: str) -> object:
 def know(spec: str, subject: object) -> None:
     """Let ``spec`` stand for ``subject`` in this process."""
     _known[spec] = subject
+
+
+def _still(item: Item, seen: Seen, progress: Progress | None) -> Callable[[], None]:
+    """Tells ``progress`` that the run goes on, while failing programs are made small."""
+
+    def tell() -> None:
+        if progress is not None:
+            progress(seen.programs, item.planned, len(seen.first))
+
+    return tell
 
 
 def _one(program: Program, bench: Bench, seen: Seen) -> None:

@@ -7,10 +7,12 @@ from importlib import import_module, metadata
 from typing import Any, Final
 
 from vmm_conformance.contracts import CONTRACTS, Driver, DriverOptions, contracts_of
+from vmm_conformance.drivers import opening
+from vmm_conformance.drivers.opening import DRIVERS
+
+__all__ = ["DRIVERS", "GROUP", "SubjectNotFound", "installed_subjects", "open_driver", "resolve_subject", "unavailable"]
 
 GROUP: Final = "vmm_conformance.subjects"
-DRIVERS: Final = ("host",)
-"""Drivers that subjects can allocate from."""
 
 
 class SubjectNotFound(ValueError):
@@ -39,12 +41,14 @@ def resolve_subject(spec: str) -> object:
 
 
 def open_driver(name: str) -> Callable[[DriverOptions], Driver]:
-    """The factory of a driver by name. Raises ``ValueError`` that lists the known ones."""
-    if name not in DRIVERS:
-        raise ValueError(f"unknown driver {name!r}; accepted: {', '.join(DRIVERS)}")
-    from vmm_conformance.drivers.host import HostDriver
+    """The factory of a driver by name, which may have parameters. Raises ``ValueError`` that lists the known ones."""
+    return opening.opener(name)
 
-    return HostDriver
+
+def unavailable(subject: object, driver: str) -> str:
+    """Why nothing can be run here: what is missing for the subject, if it is a driver, or else for ``driver``."""
+    facts: opening.DriverFacts | None = getattr(subject, "facts", None)
+    return (facts or opening.facts(driver)).missing
 
 
 def _pair(text: str, spec: str) -> tuple[str, str]:

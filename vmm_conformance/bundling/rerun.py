@@ -1,0 +1,149 @@
+"""Runs again what a bundle says was run, where the subject is installed.
+
+A bundle names its subjects, and finding a subject means importing code. So only names that installed
+packages offer are followed by themselves; ``module:attribute`` has to be asked for by whoever verifies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any, Final
+
+from vmm_conformance.bundling.bounded import Task, bounded
+from vmm_conformance.bundling.result import Piece, differs, left_out, same
+from vmm_conformance.catalogue import catalogue
+from vmm_conformance.contracts import contracts_of
+from vmm_conformance.programs.codec import ProgramError
+from vmm_conformance.programs.files import from_data
+from vmm_conformance.reporting.model import SubjectInfo
+from vmm_conformance.reporting.text import count, few
+from vmm_conformance.running.explore import REPEATS
+from vmm_conformance.running.kills import hunt
+from vmm_conformance.running.results import ItemResult
+from vmm_conformance.running.session import DRIVERS, Item, Options, Progress, bench_for, plan, resolve_known, run_item
+from vmm_conformance.running.subjects import SubjectNotFound, installed_subjects
+
+SECONDS: Final = 120
+"""For one program."""
+Data = dict[str, Any]
+
+
+def installed(section: Data, driver: Data, trusted: Collection[str]) -> tuple[object | None, str]:
+    """The subject of a report's section, or None and why it is not run again."""
+    said = section["subject"]
+    spec = said["spec"]
+    if spec not in installed_subjects() and spec not in trusted:
+        return None, f"{spec} is no installed name; say --subject {spec} to import and run it"
+    if driver["name"] not in DRIVERS:
+        return None, f"the driver {driver['name']} is not here"
+    try:
+        subject = resolve_known(spec)
+    except SubjectNotFound as error:
+        return None, str(error)
+    info = SubjectInfo.of(spec, subject)
+    if (info.name, info.version) != (said["name"], said["version"]):
+        return None, f"installed is {info.name} {info.version or '(no version)'}"
+    return subject, ""
+
+
+def programs(section: Data, driver: Data, trusted: Collection[str]) -> Iterator[Piece]:
+    """The shortest program of each broken invariant, run again."""
+    subject, why = installed(section, driver, trusted)
+    spec = section["subject"]["spec"]
+    broken = [entry for entry in section["invariants"] if entry["failures"]]
+    if subject is None and broken:
+        yield left_out(f"{count(len(broken), 'failing program')} of {spec}", why)
+        return
+    named = [(f"{entry['id']} of {spec}, its program", entry) for entry in broken]
+    yield from bounded([Task(what, again, (what, entry, spec, driver["name"])) for what, entry in named], SECONDS)
+
+
+def again(what: str, entry: Data, spec: str, driver: str) -> Piece:
+    """Whether the shortest program of ``entry`` breaks its invariant on the subject ``spec``."""
+    failure, subject = entry["failures"][0], resolve_known(spec)
+    try:
+        program = from_data(failure["program"])
+    except ProgramError as error:
+        return differs(what, str(error))
+    if program.contract not in contracts_of(subject):
+        return differs(what, f"is for the contract {program.contract}, which the subject does not offer")
+    bench = bench_for(program.contract, subject, driver)
+    for _ in range(1 if failure["repeats"] == "deterministic" else 4 * REPEATS):
+        if entry["id"] in bench.run(program).broken():
+            return same(what, "broken again when it is run")
+    return differs(what, f"{entry['id']} is not broken when it is run ({failure['repeats']} before)")
+
+
+def passes(
+    section: Data, options: Options, report: Data, trusted: Collection[str], progress: Progress | None = None
+) -> Iterator[Piece]:
+    """Everything that the section says was done, done again from its seed and budget."""
+    spec = section["subject"]["spec"]
+    what = f"programs of {spec} from seed {options.seed}, budget {options.budget}"
+    subject, why = installed(section, report["driver"], trusted)
+    if subject is None or report["catalogue"] != catalogue().version:
+        yield left_out(what, why or f"made under catalogue {report['catalogue']}; installed is {catalogue().version}")
+        return
+    items = {item.id: item for item in plan({spec: subject}, options)}
+    said = {row["id"]: row for row in section["items"]}
+    if set(items) != set(said):
+        yield differs(what, f"the plan has other items: {few(sorted(set(items) ^ set(said)))}")
+        return
+    done = [items[id] for id, row in said.items() if row["state"] == "done"]
+    yield from _compare(what, section, [_run(item, options, progress) for item in done], len(done) == len(said))
+
+
+def _run(item: Item, options: Options, progress: Progress | None) -> ItemResult:
+    return run_item(item, options, progress=progress)
+
+
+def _compare(what: str, section: Data, results: list[ItemResult], everything: bool) -> Iterator[Piece]:
+    """Counts and failures of the items that were done, against the report's."""
+    executed = {row["id"]: row["executed"] for row in section["items"]}
+    short = [result.item for result in results if result.executed != executed[result.item]]
+    if short:
+        yield differs(what, f"other numbers of programs in {few(short)}")
+    witnesses: dict[str, int] = {}
+    for result in results:
+        for id, number in result.witnesses.items():
+            witnesses[id] = witnesses.get(id, 0) + number
+    broken = {failure.invariant for result in results for failure in result.failures}
+    wrong = list(_differences(section, witnesses, broken, everything))
+    for id, text in wrong:
+        yield differs(f"{id} of {section['subject']['spec']}", text)
+    if not wrong and not short:
+        yield same(what, f"{count(sum(result.executed for result in results), 'program')} run again")
+
+
+def _differences(
+    section: Data, witnesses: dict[str, int], broken: set[str], everything: bool
+) -> Iterator[tuple[str, str]]:
+    for entry in section["invariants"]:
+        id, verdict = entry["id"], entry["verdict"]
+        if id in broken and verdict in ("pass", "not exercised", "not applicable"):
+            yield id, f"says {verdict}, is broken when run again"
+        elif everything and id not in broken and verdict in ("fail", "waived"):
+            yield id, f"says {verdict}, is not broken when run again"
+        elif everything and verdict == "pass" and witnesses.get(id, 0) != entry["witnesses"]:
+            yield id, f"says put to the test {entry['witnesses']} times, was {witnesses.get(id, 0)} times"
+
+
+def kills(matrix: Data, progress: Progress | None = None) -> Iterator[Piece]:
+    """Every known-bad variant that is installed, hunted again with its seed and budget."""
+    from vmm_conformance.related import all_mutants
+
+    known = {mutant.id: mutant for mutant in all_mutants()}
+    wrong = 0
+    for done, said in enumerate(matrix["kills"], 1):
+        what = f"{said['mutant']}, seed {said['seed']}"
+        mutant = known.get(said["mutant"])
+        if mutant is None or (mutant.contract, mutant.breaks[0]) != (said["contract"], said["breaks"]):
+            yield left_out(what, "no such variant is installed")
+            continue
+        again = hunt(mutant, said["seed"], matrix["budget"])
+        names = ("killed", "explored", "first", "by", "programs", "operations")
+        changed = [name for name in names if getattr(again, name) != said[name]]
+        wrong += bool(changed)
+        yield differs(what, f"other {', '.join(changed)}") if changed else same(what, "killed again")
+        if progress is not None:
+            progress(done, len(matrix["kills"]), wrong)
