@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from itertools import count
 from typing import Any, cast
 
@@ -123,7 +124,7 @@ def measure(options: argparse.Namespace) -> Result:
     for records in options.records:
         bench = Bench(records)
         for name, (body, calls) in OPERATIONS.items():
-            best = min(seconds(lambda body=body: body(bench)) for _ in range(ROUNDS))  # noqa: B023 - called at once
+            best = min(seconds(partial(body, bench)) for _ in range(ROUNDS))
             found[name].append(round(best / TIMES / calls * 1e6, 2))
     growth = max(row[-1] / row[0] for row in found.values())
     return {"records": options.records, "microseconds": found, "growth": round(growth, 2), "goal": MOST_GROWTH}
