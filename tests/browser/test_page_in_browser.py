@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'vmm-conformance[browser]'")
 
-from stories import entry, failure, kill, kills, large, long_story, report
+from page_stories import entry, failure, kill, kills, large, long_story, report
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)><svg onload=alert(3)>\"'&"
 

@@ -15,6 +15,14 @@ from vmm_conformance.interrupts import Interrupts
 from vmm_reference.subject import reference
 
 
+@pytest.fixture(autouse=True)
+def listening():
+    """A shell that starts a job in the background lets it ignore SIGINT, and Python leaves it so."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def interrupt():
     os.kill(os.getpid(), signal.SIGINT)
 

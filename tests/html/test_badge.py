@@ -6,7 +6,7 @@ import json
 from xml.etree import ElementTree
 
 import pytest
-from stories import entry, failure, report
+from page_stories import entry, failure, report
 
 from vmm_conformance.cli import main
 from vmm_conformance.reporting.badge import endpoint, message, svg

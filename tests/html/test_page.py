@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from stories import entry, failure, kill, kills, large, long_story, report
+from page_stories import entry, failure, kill, kills, large, long_story, report
 
 from vmm_conformance.reporting.html.columns import SIGNS
 from vmm_conformance.reporting.html.documents import Document, DocumentError, document, read

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from stories import BASE, PAGE, Story, long_story, unordered
+from page_stories import BASE, PAGE, Story, long_story, unordered
 
 from vmm_conformance.checkers.judge import Finding
 from vmm_conformance.contracts import Access, Copy, Range

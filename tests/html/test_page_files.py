@@ -6,7 +6,7 @@ import json
 
 import jsonschema
 import pytest
-from stories import entry, failure, kill, kills, report
+from page_stories import entry, failure, kill, kills, report
 
 from vmm_conformance import check
 from vmm_conformance.cli import main
