@@ -13,11 +13,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from vmm_conformance.drivers.calls import DriverUnavailable
 from vmm_conformance.invocation import OPTIONS, BadInvocation, gather, make_importable
 from vmm_conformance.reports_cli import add_commands
 from vmm_conformance.sanitizing import cli as sanitizer
 
 USAGE_ERROR: Final = 2
+NOT_SHOWN: Final = 3
 Action = Callable[[argparse.Namespace], int]
 _Format = argparse.RawDescriptionHelpFormatter
 
@@ -48,6 +50,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BadInvocation as error:
         print(f"vmm-conformance {parsed.name}: {error}", file=sys.stderr)
         return USAGE_ERROR
+    except DriverUnavailable as error:
+        print(f"vmm-conformance {parsed.name}: {error}", file=sys.stderr)
+        return NOT_SHOWN
     except BrokenPipeError:  # the reader of our output has seen enough
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (until the process ends)
         return 0

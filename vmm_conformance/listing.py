@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Final
 
 from vmm_conformance.catalogue import CatalogueError, Invariant, catalogue
 from vmm_conformance.invocation import BadInvocation
+from vmm_conformance.programs.files import to_data
 from vmm_conformance.related import Related, all_mutants, related
-from vmm_conformance.reporting.text import clip, count, few, wrap
+from vmm_conformance.reporting.text import clip, count, few, pairs, wrap
+from vmm_conformance.running.suites import load_suites
+
+EXAMPLE_LINES: Final = 12
+"""Operations shown of an example."""
 
 
 def as_data(prefix: str = "") -> dict[str, Any]:
@@ -46,6 +51,24 @@ def explain(id: str, width: int = 80) -> list[str]:
     for number, mutant in enumerate(about.mutants or ("none",)):
         text = f"{mutant}: {notes[mutant]}" if mutant in notes else mutant
         lines += wrap(text, width, indent=f"{'' if number else 'mutants':<13}")
+    return lines + _example(entry, width)
+
+
+def _example(entry: Invariant, width: int) -> list[str]:
+    """The shortest directed program that puts the invariant to the test, an operation a line."""
+    scenarios = [scenario for suite in load_suites() for scenario in suite.scenarios if entry.id in scenario.exercises]
+    if not scenarios:
+        return []
+    chosen = min(scenarios, key=lambda scenario: len(scenario.program.operations))
+    data = to_data(chosen.program)
+    lines = wrap(f"scenario {chosen.id}", width, indent=f"{'example':<13}")
+    if data["configuration"]:
+        lines += wrap(pairs(data["configuration"]), width, indent=" " * 13, lines=3)
+    operations = data["operations"]
+    for number, operation in enumerate(operations[:EXAMPLE_LINES]):
+        lines.append(clip(f"{number:>3}  {operation['op']} {pairs(operation, skip=('op',))}", width, indent=13))
+    if len(operations) > EXAMPLE_LINES:
+        lines.append(f"{'':<13}({len(operations) - EXAMPLE_LINES} more operations)")
     return lines
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from vmm_conformance.bundling.archive import KILLS, REPORT, BundleError, write
 from vmm_conformance.reporting.environment import environment
@@ -62,8 +61,3 @@ def default_target(source: Path) -> Path:
     if plain.is_file() and plain.name == REPORT:
         plain = plain.parent
     return plain.with_name(f"{plain.stem if plain.is_file() else plain.name}.vmm.zip")
-
-
-def summary(target: Path, members: Any) -> str:
-    """What was written, in a line."""
-    return f"{target}: {len(members)} members, {target.stat().st_size:,} bytes"

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from vmm_conformance.checkers.judge import Judge
 from vmm_conformance.checkers.vmm_calls import Family
-from vmm_conformance.checkers.vmm_ledger import Alias, Allocation, Call, State
+from vmm_conformance.checkers.vmm_ledger import Alias, Allocation, Call, State, told
 from vmm_conformance.checkers.vmm_rules import SERVED, SHORT, Decision
 from vmm_conformance.contracts import NULL, Code, Range, RawAllocation
 from vmm_conformance.history.events import Event
@@ -122,7 +122,7 @@ class Answers(Family):
         if count:
             self._wrong(judge, about, call, f"asks for nothing, but makes {count} driver calls", "no driver call")
         if call.name in ALLOCATING and call.answer != NULL:
-            self._wrong(judge, about, call, f"asks for no bytes, but gets {call.answer}", f"a null range, {NULL}")
+            self._wrong(judge, about, call, f"asks for no bytes, but gets {told(call.answer)}", "a null range")
 
     def _allocated(self, call: Call, decision: Decision, judge: Judge) -> None:
         """The size asked for, at a slice if one was named, and a stale record taken back only with an equal key."""
@@ -135,7 +135,7 @@ class Answers(Family):
         if call.name == "allocate_mapped":
             judge.witness(SAME_SLICE)
             if answer != call["slice"]:
-                self._wrong(judge, SAME_SLICE, call, f"gives {answer}", "exactly the slice")
+                self._wrong(judge, SAME_SLICE, call, f"gives {told(answer)}", "exactly the slice")
         self._taken_back(call, decision, judge, back)
 
     def _taken_back(self, call: Call, decision: Decision, judge: Judge, back: Any) -> None:
@@ -176,7 +176,8 @@ class Answers(Family):
         ordinal, address = details["ordinal"], details["address"]
         if details["status"] != "ok":
             actual = f"{details['code']}: {details['message']}"
-            self.judge.fail(SERVED, event, f"looking up {address} raises", expected="an answer, or None", actual=actual)
+            text = f"looking up {told(address)} raises"
+            self.judge.fail(SERVED, event, text, expected="an answer, or None", actual=actual)
             return
         entity = self.ledger.aliases.get((ordinal, address.address)) or self.ledger.allocation(ordinal, address)
         if entity is not None and (entity.damaged or (entity.state is State.STALE and not self.ledger.traced)):
@@ -203,7 +204,7 @@ class Answers(Family):
         if raw != wanted:
             there = str(shown) if shown is not None else "nothing to be told"
             self.judge.fail(
-                about, event, f"the memory behind {address.address:#x}+{address.size} is not told as it is: {there}",
+                about, event, f"the memory behind {told(address)} is not told as it is: {there}",
                 expected=f"{wanted}", actual=f"{raw}", range=address,
             )  # fmt: skip
 
@@ -215,6 +216,6 @@ class Answers(Family):
         self.judge.witness(ROLES)
         if not good:
             self.judge.fail(
-                ROLES, event, f"the reservation of {address.address:#x}+{address.size} is not told as it is",
-                expected="the allocator's own addresses around it" if has else "None", actual=f"{own}", range=address,
+                ROLES, event, f"the reservation of {told(address)} is not told as it is",
+                expected="the allocator's own addresses around it" if has else "None", actual=told(own), range=address,
             )  # fmt: skip

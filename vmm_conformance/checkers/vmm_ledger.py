@@ -142,11 +142,12 @@ class Call:
 
     def __str__(self) -> str:
         hidden = ("name", "restored", "retry", "reservation", "offset")
-        shown = (f"{name}={_shown(value)}" for name, value in self.details.items() if name not in hidden)
+        shown = (f"{name}={told(value)}" for name, value in self.details.items() if name not in hidden)
         return f"{self.name}({', '.join(shown)})"
 
 
-def _shown(value: Any) -> str:
+def told(value: Any) -> str:
+    """A value in a message: ranges by their addresses in hexadecimal."""
     return f"{value.address:#x}+{value.size}" if isinstance(value, Range) else str(value)
 
 

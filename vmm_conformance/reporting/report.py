@@ -180,6 +180,8 @@ def _gaps(expected: Sequence[InvariantReport], rows: Sequence[ItemReport], optio
         names = [row.id for row in rows if row.state == state]
         if names:
             gaps.append(f"{len(names)} of {count(len(rows), 'item')} {text}: {few(names)}")
+        if names and state == UNAVAILABLE:
+            gaps += sorted({entry.ruling.reason for entry in expected if entry.verdict is Verdict.NOT_EXERCISED})
     for verdict in (Verdict.NOT_EXERCISED, Verdict.UNKNOWN):
         left = [entry.id for entry in expected if entry.must and entry.verdict is verdict]
         if left and not (options.prefix and verdict is Verdict.NOT_EXERCISED):

@@ -58,6 +58,7 @@ class ScopeRun:
         self.table: list[Range] = []
         self.copies: dict[int, Range] = {}
         self.written: Tokens = {}
+        self.enabled = False
         self.executed = False
         self.torn_down = False
 
@@ -80,8 +81,7 @@ class ScopeRun:
         return outcome
 
     def _in_scope(self) -> Outcome:
-        buffers = self.opened.buffers
-        outcome, scope = self._call("create", lambda: buffers.create_scope(self.device, self.stream, self.allocator))
+        outcome, scope = self._call("create", self._create)
         if outcome["status"] != "ok":
             return outcome
         self._probe(ops.Probe.CREATED)
@@ -89,6 +89,11 @@ class ScopeRun:
         self._probe(ops.Probe.TORN_DOWN)
         dropped, _ = self._call("drop", lambda: scope.drop())
         return outcome if outcome["status"] != "ok" else dropped
+
+    def _create(self) -> ExecutionScope:
+        scope = self.opened.buffers.create_scope(self.device, self.stream, self.allocator)
+        self.enabled = bool(scope.va_remap_enabled)
+        return scope
 
     def _inside(self, scope: ExecutionScope) -> Outcome:
         """All between creation and drop."""
@@ -224,7 +229,7 @@ class ScopeRun:
         made = answer.value
         extra: dict[str, Any] = {}
         if name == "create" and made is not None:
-            extra = {"enabled": bool(getattr(made, "va_remap_enabled", False)), "owned": self._owned()}
+            extra = {"enabled": self.enabled, "owned": self._owned()}
         elif name == "generate" and made is not None:
             extra = {"table": tuple(made)}
         elif name == "execute":
