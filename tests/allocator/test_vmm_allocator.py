@@ -91,14 +91,15 @@ def test_a_block_is_aligned_to_its_memory_space() -> None:
     assert create["space"] == 7
 
 
-def test_peers_that_reach_the_memory_get_rights_and_no_others() -> None:
-    for peers, rights in ((True, Access.READ_WRITE), (False, Access.NONE)):
-        world = World(devices=2, peers=peers)
-        block = world.allocator.allocate(G, stream=world.first)
-        block = world.allocator.grow(block, 2 * G, stream=world.first)
-        for offset in (0, G):
-            assert world.host.get_access(block.address + offset, 0) is Access.READ_WRITE
-            assert world.host.get_access(block.address + offset, 1) is rights
+@pytest.mark.parametrize("device", [0, 1])
+@pytest.mark.parametrize(("peers", "rights"), [(True, Access.READ_WRITE), (False, Access.NONE)])
+def test_peers_that_reach_the_memory_get_rights_and_no_others(device: int, peers: bool, rights: Access) -> None:
+    world = World(devices=2, peers=peers)
+    allocator, stream = VmmAllocator(world.driver, device), world.host.stream_create(device)
+    block = allocator.grow(allocator.allocate(G, stream=stream), 2 * G, stream=stream)
+    for offset in (0, G):
+        assert world.host.get_access(block.address + offset, device) is Access.READ_WRITE
+        assert world.host.get_access(block.address + offset, 1 - device) is rights
 
 
 FAILURES = [("reserve", 1), ("create", 1), ("map", 1), ("set_access", 1)]
@@ -161,6 +162,29 @@ def test_freed_memory_stays_until_its_stream_has_passed(world: World) -> None:
     assert world.live() == Live(1, 1, 1, 0, G)
 
 
+@pytest.mark.parametrize("call", ["deallocate", "grow"])
+def test_every_call_gives_back_what_has_passed(world: World, call: str) -> None:
+    freed, live = (world.allocator.allocate(n * G, stream=world.first) for n in (3, 1))
+    world.allocator.deallocate(freed, stream=world.first)
+    world.host.stream_synchronize(world.first)
+    for _ in range(5):
+        world.host.write(live.address, b"late", stream=world.second)
+    if call == "deallocate":
+        world.allocator.deallocate(live, stream=world.second)
+        assert world.live() == Live(1, 1, 1, 0, G)
+    else:
+        world.allocator.grow(live, 2 * G, stream=world.second)
+        assert world.live() == Live(2, 2, 3, 0, 2 * G)
+
+
+def test_nothing_is_kept_of_what_was_given_back(world: World) -> None:
+    for _ in range(3):
+        world.allocator.deallocate(world.allocator.allocate(G, stream=world.first), stream=world.first)
+        world.host.stream_synchronize(world.first)
+    world.allocator.allocate(2 * G, stream=world.first)
+    assert world.allocator.leftover == []
+
+
 def test_freed_memory_is_used_again_on_its_stream_as_it_is(world: World) -> None:
     block = world.allocator.allocate(2 * G, stream=world.first)
     for _ in range(5):
@@ -211,6 +235,16 @@ def test_shortage_is_the_error_even_if_reclaiming_fails(world: World) -> None:
         world.allocator.allocate(G, stream=world.second)
     assert error.value.status == Status.OUT_OF_MEMORY
     world.allocator.allocate(G, stream=world.second)
+
+
+@pytest.mark.parametrize("status", [Status.INVALID_VALUE, Status.UNKNOWN])
+def test_only_a_shortage_is_waited_for(world: World, status: Status) -> None:
+    world.allocator.deallocate(world.allocator.allocate(G, stream=world.first), stream=world.first)
+    world.fail("create", 1, status)
+    with pytest.raises(DriverError) as error:
+        world.allocator.allocate(2 * G, stream=world.second)
+    assert error.value.status == status
+    assert "event_synchronize" not in world.calls()
 
 
 def test_growth_keeps_bytes_and_shares_memory_until_the_stream_has_passed(world: World) -> None:
@@ -277,6 +311,26 @@ def test_close_waits_and_gives_everything_back_and_is_harmless_again(world: Worl
     with pytest.raises(SubjectError, match="allocate: this allocator is closed") as error:
         world.allocator.allocate(G, stream=world.first)
     assert error.value.code is Code.FAILED_PRECONDITION
+
+
+@pytest.mark.parametrize("call", ["deallocate", "grow"])
+def test_a_closed_allocator_says_so_before_it_looks_at_the_block(world: World, call: str) -> None:
+    block = world.allocator.allocate(G, stream=world.first)
+    world.allocator.close()
+    arguments = (block, G) if call == "grow" else (block,)
+    with pytest.raises(SubjectError, match=f"{call}: this allocator is closed") as error:
+        getattr(world.allocator, call)(*arguments, stream=world.first)
+    assert error.value.code is Code.FAILED_PRECONDITION
+
+
+def test_of_several_refusals_at_close_the_first_is_raised(world: World) -> None:
+    for n in (1, 2):
+        world.allocator.allocate(n * G, stream=world.first)
+    world.fail("unmap")
+    world.fail("release", 2, Status.INVALID_VALUE)
+    with pytest.raises(DriverError) as error:
+        world.allocator.close()
+    assert error.value.call == "unmap"
 
 
 @pytest.mark.parametrize("kind", ["device_synchronize", "unmap", "address_free", "release"])

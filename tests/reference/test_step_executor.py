@@ -24,6 +24,7 @@ from vmm_conformance.contracts import (
     UpdateMode,
     Use,
 )
+from vmm_reference.layout import Selection, plan
 
 QUIET = {"reserve", "create", "map", "unmap", "set_access", "address_free", "alloc", "free"}
 WAITS = {"event_synchronize", "stream_synchronize", "device_synchronize"}
@@ -64,15 +65,16 @@ def test_without_anything_to_remap_it_executes_plainly(world: World, settings: d
 def test_an_index_without_a_slot_is_an_error_that_names_it(world: World) -> None:
     for index in (7, -1):
         executor = world.executor(1, commands=[Command((0, index))])
-        with pytest.raises(SubjectError, match=f"slot {index}:") as caught:
+        with pytest.raises(SubjectError, match=f"slot {index}:.* slots run from 0 to 0;") as caught:
             world.step(executor, [world.buffer(10)])
         assert caught.value.code is Code.INTERNAL
         assert world.spy.names() == []
 
 
-def test_a_wrong_number_of_buffers_is_an_error(world: World) -> None:
-    with pytest.raises(SubjectError, match=r"1 buffers for the 2 slots"):
-        world.step(world.executor(2), [world.buffer(10)])
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_wrong_number_of_buffers_is_an_error(world: World, count: int) -> None:
+    with pytest.raises(SubjectError, match=rf"{count} buffers for the 2 slots"):
+        world.step(world.executor(2), [world.buffer(10)] * count)
 
 
 def test_capture_mode_selects_what_was_traced(world: World) -> None:
@@ -136,6 +138,13 @@ def test_a_constant_that_moves_is_refused(world: World) -> None:
     world.step(executor, buffers)
     with pytest.raises(SubjectError, match=r"slot 1: a constant moved from 0x.* to 0x"):
         world.step(executor, [buffers[0], world.buffer(10)])
+
+
+def test_an_empty_slot_has_no_place() -> None:
+    buffers = [Buffer(G * index, size, G, 1, index) for index, size in enumerate((10, 0, G), start=1)]
+    layout = plan(Selection((0, 1, 2), (), ()), buffers, G, 0)
+    assert layout.mapped == ((0, 0, G), (2, G, G))
+    assert layout.persistent == (0, 2)
 
 
 # -- skip-remap
@@ -272,12 +281,26 @@ def test_a_smaller_handle_is_mapped_as_it_is() -> None:
 def test_a_null_source_is_refused(world: World) -> None:
     executor = world.executor(2, copy_threshold=50)
     good = world.buffer(10)
-    for bad in (NULL, good._replace(handle=None), good._replace(address=0)):
-        with pytest.raises(SubjectError, match="slot 1:") as caught:
+    no_handle, no_address = good._replace(handle=None), good._replace(address=0)
+    for bad, missing in ((NULL, "address"), (no_handle, "physical memory handle"), (no_address, "address")):
+        with pytest.raises(SubjectError, match=f"slot 1: .* has no {missing};") as caught:
             world.step(executor, [good, bad])
         assert caught.value.code is Code.INTERNAL
     assert world.tables == []
     world.step(executor, [good, NULL._replace(size=0)])
+
+
+def test_a_constant_without_an_address_is_refused(world: World) -> None:
+    executor = world.executor([Slot(), Slot(constant=True)])
+    with pytest.raises(SubjectError, match=r"slot 1: .* has no address;"):
+        world.step(executor, [world.buffer(10), NULL])
+    world.step(executor, [world.buffer(10), NULL._replace(size=0)])
+
+
+def test_less_memory_than_the_buffer_has_bytes_is_refused(world: World) -> None:
+    with pytest.raises(SubjectError, match=f"slot 0: {G} bytes stand behind its buffer of {G + 1} bytes") as caught:
+        world.step(world.executor(1), [world.buffer(10)._replace(size=G + 1)])
+    assert caught.value.code is Code.FAILED_PRECONDITION
 
 
 # -- order
@@ -292,6 +315,18 @@ def test_an_unmap_waits_for_the_last_step_on_every_stream(world: World) -> None:
     world.step(executor, [world.buffer(10)])
     assert world.spy.of(*WAITS) == ["event_synchronize"] * 2
     world.drain()
+
+
+def test_a_step_that_no_event_follows_is_waited_for_once(world: World) -> None:
+    executor = world.executor(1)
+    world.step(executor, [world.buffer(10)])
+    world.spy.fail(event_record=1)
+    with pytest.raises(DriverError, match="injected"):
+        world.step(executor, [world.buffer(10)])
+    world.step(executor, [world.buffer(10)])
+    assert world.spy.of(*WAITS) == ["device_synchronize"]
+    world.step(executor, [world.buffer(10)])
+    assert world.spy.of(*WAITS) == ["event_synchronize"]
 
 
 @pytest.mark.parametrize("when", ["execute", "copy", "event_record"])
@@ -393,6 +428,21 @@ def test_what_a_failed_first_step_could_not_give_back_is_given_back_later(world:
     assert world.held() == before
 
 
+@pytest.mark.parametrize(("size", "taken", "undo"), [(G, "event_create", "address_free"), (10, "copy", "free")])
+def test_a_driver_that_takes_nothing_back_is_named(world: World, size: int, taken: str, undo: str) -> None:
+    executor = world.executor(1, copy_threshold=100)
+    buffer = world.buffer(size)
+    world.spy.fail(**{taken: 1, undo: 1})
+    with pytest.raises(DriverError, match=taken):
+        world.step(executor, [buffer])
+    world.spy.fail(**{undo: 1})
+    with pytest.raises(SubjectError, match="the driver does not take back") as caught:
+        world.step(executor, [buffer])
+    assert caught.value.code is Code.FAILED_PRECONDITION
+    world.step(executor, [buffer])
+    world.drain()
+
+
 # -- shadows
 
 
@@ -439,6 +489,16 @@ def test_a_read_only_buffer_is_not_written(world: World) -> None:
     world.host.set_access(buffer.address, buffer.committed, {0: Access.READ})
     world.step(executor, [buffer])
     assert world.spy.of("copy") == ["copy"]
+
+
+def test_where_rights_cannot_be_told_the_declared_use_decides(world: World) -> None:
+    executor = world.executor([Slot(), Slot(use=Use.READ)], copy_threshold=100)
+    buffers = [world.buffer(10), world.buffer(10)]
+    world.spy.fail(get_access=1)
+    world.step(executor, buffers, writes=[(0, b"w")])
+    world.drain()
+    assert world.get(buffers[0]) == b"w"
+    assert world.spy.of("copy") == ["copy"] * 3
 
 
 @pytest.mark.parametrize(("sizes", "copies"), [((10, 10), 1), ((10, G), 0), ((G, 10), 1)])
@@ -502,3 +562,23 @@ def test_close_goes_on_after_an_error(world: World, call: str) -> None:
     executor.close()
     assert world.held() == before
     world.drain()
+
+
+def test_an_event_that_the_driver_keeps_is_destroyed_later(world: World) -> None:
+    executor = world.executor(1)
+    world.step(executor, [world.buffer(10)])
+    world.drain()
+    world.spy.fail(event_destroy=1)
+    for _ in range(3):
+        executor.close()
+    assert world.spy.of("event_create", "event_destroy") == ["event_create", *["event_destroy"] * 2]
+
+
+@pytest.mark.parametrize("settings", [{}, {"mode": UpdateMode.ALWAYS_UPDATE}])
+def test_a_closed_executor_executes_nothing(world: World, settings: dict[str, object]) -> None:
+    executor = world.executor(1, **settings)  # type: ignore[arg-type]
+    executor.close()
+    with pytest.raises(SubjectError, match="step: the executor is closed") as caught:
+        world.step(executor, [world.buffer(10)])
+    assert caught.value.code is Code.FAILED_PRECONDITION
+    assert world.spy.names() == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from typing import Any, ClassVar
 
 import pytest
 
@@ -14,6 +15,7 @@ from vmm_conformance.drivers.host import HostDriver
 from vmm_conformance.programs.scenario import Scenario
 from vmm_conformance.programs.vmm_allocator import decode
 from vmm_conformance.running.kills import first_hit
+from vmm_conformance.running.session import bench_for
 from vmm_conformance.running.vmm_allocator import run
 from vmm_reference.mutants import MUTANTS
 from vmm_reference.subject import Reference
@@ -38,6 +40,24 @@ def test_reference_has_no_finding_and_witnesses_everything(subject: Reference) -
         assert judged.findings == [], f"program {number}"
         witnesses += judged.witnesses
     assert set(witnesses) == INVARIANTS
+
+
+def test_reference_whose_driver_calls_are_not_seen_has_no_finding() -> None:
+    class Untraced:
+        capabilities: ClassVar = {"spaces": (0, 1), "traced": False}
+
+        def vmm_allocator(self, driver: Any, devices: Any) -> Any:
+            return Reference().vmm_allocator(driver.unrecorded, devices)
+
+    source = random.Random(3)
+    bench = bench_for("vmm-allocator", Untraced())
+    witnesses: Counter[str] = Counter()
+    for number in range(120):
+        judged = bench.run(decode(source.randbytes(400)))
+        assert judged.judge.findings == [], f"program {number}"
+        witnesses += judged.judge.witnesses
+    seen = {entry.id for entry in catalogue().of("vmm-allocator") if entry.trace == "no"}
+    assert set(witnesses) == seen
 
 
 @pytest.mark.parametrize("subject", REVISIONS, ids=REVISION_IDS)

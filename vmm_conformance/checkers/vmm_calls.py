@@ -1,18 +1,19 @@
 """Walks a history of the contract ``vmm-allocator``: gathers each call, and has it judged when it is over.
 
 Calls that were going on at the same time are judged together. They must come to what they would have
-come to one after the other, in one order or the other (ALLOC-80).
+come to one after the other, in one order or the other (ALLOC-80). A call that waits stands in two places: what
+it has ended before it waited again is ended for the other, which may have come in between.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import permutations
+from itertools import permutations, product
 from typing import Any, Final
 
 from vmm_conformance.checkers.judge import Judge
 from vmm_conformance.checkers.vmm_entries import enter
-from vmm_conformance.checkers.vmm_ledger import WAITING, Call, Ending, Ledger
+from vmm_conformance.checkers.vmm_ledger import WAITING, Call, Ending, Entity, Ledger
 from vmm_conformance.checkers.vmm_rules import Decision, decide
 from vmm_conformance.contracts import Range
 from vmm_conformance.history.events import SUBJECT, Event
@@ -128,7 +129,7 @@ class Watch(Visitor):
 
     def _count(self, event: Event) -> None:
         """Keep up what is committed on each device."""
-        if event.kind == "create" and not event.status:
+        if event.kind in ("create", "alloc") and not event.status:
             self.live[event.args[1]] = self.live.get(event.args[1], 0) + event.args[0]
         for gone in self.state.ended:
             if isinstance(gone, Memory):
@@ -201,8 +202,10 @@ class Watch(Visitor):
         tried: list[Judge] = []
         for call in calls:
             call.in_way = decide(self.ledger, call).conflicts
-        for order in permutations(calls):
+        for ended, order in product(({}, _ended_among(calls)), permutations(calls)):
             self.ledger.restore(saved)
+            for entity in ended:
+                self.ledger.remove(entity)
             judge = Judge()
             self._judge(order, judge)
             tried.append(judge)
@@ -250,3 +253,9 @@ class Watch(Visitor):
                 AGAIN, event, f"{call} waits for {holder}, which waits for the device with its lock held",
                 expected="a lock is given back while its holder waits", actual=f"blocked, the other at {details['at']}",
             )  # fmt: skip
+
+
+def _ended_among(calls: Sequence[Call]) -> dict[Entity, None]:
+    """What one of the calls ended while none of them was over."""
+    first = min(call.returned.seq for call in calls)
+    return {ending.entity: None for call in calls for ending in call.endings if ending.event.seq < first}

@@ -29,7 +29,7 @@ class Behind(Family):
     def driver_call(self, event: Event, call: Call | None) -> None:
         """No device ever has more committed than its budget."""
         for gone in self.state.ended:
-            if isinstance(gone, Memory) and gone.who == SUBJECT:
+            if isinstance(gone, Memory) and gone.who == SUBJECT and gone.handle:
                 self.live[gone.device] -= gone.size
         if event.kind == "create" and not event.status:
             device = event.args[1]

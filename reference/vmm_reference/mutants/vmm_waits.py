@@ -27,6 +27,43 @@ class OneLock(DeviceVmmAllocator):
             device.lock = lock
 
 
+class _NoLock:
+    """Looks like a lock, and keeps nobody out."""
+
+    def acquire(self) -> bool:
+        return True
+
+    def release(self) -> None:
+        pass
+
+    def __enter__(self) -> bool:
+        return True
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+
+@mutant(80)
+class NoLock(Device):
+    """Has no lock."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.lock = _NoLock()  # type: ignore[assignment] # it looks like one
+
+
+@mutant(80)
+class UnlocksToMap(Device):
+    """Gives its lock back while it maps, before the books say what is there."""
+
+    def show(self, record: Record, handle: int) -> None:
+        self.lock.release()
+        try:
+            super().show(record, handle)
+        finally:
+            self.lock.acquire()
+
+
 @mutant(80)
 class HoldsLock(Device):
     """Keeps its lock while it waits."""

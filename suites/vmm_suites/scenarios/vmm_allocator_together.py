@@ -34,6 +34,8 @@ def _together(
     return scenario(f"together-{name}", configuration, operations, (80,), note)
 
 
+BETWEEN_WAITS: Final = 5
+"""The turn at which a map that has two stale aliases in its way has waited for one, and ended it."""
 STALE_ALIAS: Final[Operations] = (Allocate(G), Allocate(G), Map(0), Unmap(0))
 STALE_BLOCK: Final[Operations] = (Allocate(G), Deallocate(0))
 
@@ -57,6 +59,22 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
     _together(
         "new-source-shown-elsewhere", STALE_ALIAS, Map(1), Map(1, 0, 4), AT_WAIT,
         "while a map waits for its slice, its source gets another alias",
+    ),
+    _together(
+        "slice-taken-between-two-waits", (Allocate(G), Allocate(G), Map(1, 0, 4), Unmap(0), Map(0), Unmap(0)),
+        Map(1), Map(0), BETWEEN_WAITS,
+        "a map has to wait twice; when it has ended the stale alias in its way, its source maps itself there again",
+    ),
+    _together(
+        "one-slice-for-two", (Allocate(G), Allocate(G)), Map(0), Map(1), 1, "two sources want the same free slice",
+    ),
+    _together(
+        "one-slice-for-two-allocations", (Allocate(G),), AllocateMapped(), AllocateMapped(), 1,
+        "two allocations want the same free slice",
+    ),
+    _together(
+        "budget-for-one", (Allocate(3 * G),), Allocate(4 * G), Allocate(5 * G), 0,
+        "two allocations want what is left of the budget", SHORT,
     ),
     _together(
         "slice-taken", (*STALE_ALIAS, Allocate(G)), Map(1), Map(2), AT_WAIT,
