@@ -32,6 +32,8 @@ GOAL = 150
 GOAL_LENGTH = 30
 MOST_GROWTH = 1.1
 MEMORY = (2_000, 20_000)
+LONG_RUNS = ("skip-remap", "allocator")
+"""The contracts whose memory is watched unless some are named."""
 CYCLES, ROUNDS, CALLS = 60, 400, 7
 
 
@@ -192,11 +194,17 @@ def measure(parsed: argparse.Namespace) -> Result:
     rows = [stages(contract, parsed.budget, cycles["seconds_per_event"]) for contract in contracts]
     result: Result = {"stages": rows, "recorded_cycles": cycles, "goal": GOAL, "goal_length": GOAL_LENGTH}
     if parsed.memory:
-        result["memory"] = [memory(contract) for contract in contracts]
+        result["memory"] = [memory(contract) for contract in parsed.contract or LONG_RUNS]
     return result
 
 
 STAGES = ("generation", "decoding", "execution", "recording", "judging", "together")
+
+
+def mean(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The row of a run that makes as many programs of each contract, as the suites do."""
+    numbers = (name for name, value in rows[0].items() if not isinstance(value, str))
+    return {"contract": "all alike", **{name: statistics.fmean(row[name] for row in rows) for name in numbers}}
 
 
 def lines(result: Result) -> list[str]:
@@ -209,7 +217,7 @@ def lines(result: Result) -> list[str]:
             1e6 / row["together"],
             1e6 / row["together"] * row["operations"] / result["goal_length"],
         )
-        for row in result["stages"]
+        for row in [*result["stages"], mean(result["stages"])]
     ]
     cycles = result["recorded_cycles"]
     text = [
@@ -230,7 +238,7 @@ def lines(result: Result) -> list[str]:
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--contract", action="append", metavar="C", help="only this one (repeatable)")
     parser.add_argument("--budget", default="dev", help="programs of each contract (default: dev)")
-    parser.add_argument("--memory", action="store_true", help=f"also run {MEMORY[1]:,} programs of each contract")
+    parser.add_argument("--memory", action="store_true", help=f"also watch memory over {MEMORY[1]:,} programs")
 
 
 if __name__ == "__main__":

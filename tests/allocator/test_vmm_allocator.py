@@ -239,7 +239,10 @@ def test_shortage_is_the_error_even_if_reclaiming_fails(world: World) -> None:
 
 @pytest.mark.parametrize("status", [Status.INVALID_VALUE, Status.UNKNOWN])
 def test_only_a_shortage_is_waited_for(world: World, status: Status) -> None:
-    world.allocator.deallocate(world.allocator.allocate(G, stream=world.first), stream=world.first)
+    block = world.allocator.allocate(G, stream=world.first)
+    for _ in range(5):
+        world.host.write(block.address, b"late", stream=world.first)
+    world.allocator.deallocate(block, stream=world.first)
     world.fail("create", 1, status)
     with pytest.raises(DriverError) as error:
         world.allocator.allocate(2 * G, stream=world.second)

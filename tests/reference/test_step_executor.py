@@ -64,9 +64,9 @@ def test_without_anything_to_remap_it_executes_plainly(world: World, settings: d
 
 def test_an_index_without_a_slot_is_an_error_that_names_it(world: World) -> None:
     for index in (7, -1):
-        executor = world.executor(1, commands=[Command((0, index))])
-        with pytest.raises(SubjectError, match=f"slot {index}:.* slots run from 0 to 0;") as caught:
-            world.step(executor, [world.buffer(10)])
+        executor = world.executor(4, commands=[Command((0, index))])
+        with pytest.raises(SubjectError, match=f"slot {index}:.* slots run from 0 to 3;") as caught:
+            world.step(executor, [world.buffer(10)] * 4)
         assert caught.value.code is Code.INTERNAL
         assert world.spy.names() == []
 
@@ -323,9 +323,10 @@ def test_a_step_that_no_event_follows_is_waited_for_once(world: World) -> None:
     world.spy.fail(event_record=1)
     with pytest.raises(DriverError, match="injected"):
         world.step(executor, [world.buffer(10)])
-    world.step(executor, [world.buffer(10)])
+    other = world.host.stream_create(0)
+    world.step(executor, [world.buffer(10)], stream=other)
     assert world.spy.of(*WAITS) == ["device_synchronize"]
-    world.step(executor, [world.buffer(10)])
+    world.step(executor, [world.buffer(10)], stream=other)
     assert world.spy.of(*WAITS) == ["event_synchronize"]
 
 
@@ -581,4 +582,13 @@ def test_a_closed_executor_executes_nothing(world: World, settings: dict[str, ob
     with pytest.raises(SubjectError, match="step: the executor is closed") as caught:
         world.step(executor, [world.buffer(10)])
     assert caught.value.code is Code.FAILED_PRECONDITION
+    assert world.spy.names() == []
+
+
+def test_a_step_on_its_way_at_close_executes_nothing(world: World) -> None:
+    executor = world.executor(1)
+    ranges = executor.ranges_on(0)
+    executor.close()
+    with pytest.raises(SubjectError, match="step: the executor is closed"):
+        ranges.step([world.buffer(10)], world.stream, lambda *_: pytest.fail("executed"))
     assert world.spy.names() == []

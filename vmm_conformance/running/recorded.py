@@ -158,8 +158,8 @@ class RecordedDriver:
         call: Callable[..., Any] = getattr(driver, kind)
         who, events, now, faults, causes = self._who, self._events, self._now, self._faults, self._causes
         pending, runner = faults.pending, now.runner
-        defaults = tuple(_DEFAULTS.get(kind, {}).values())
-        plain = -1 if kind in _FROZEN else len(FIELDS[kind]) - len(defaults)
+        defaults, frozen = tuple(_DEFAULTS.get(kind, {}).values()), _FROZEN.get(kind, tuple)
+        plain = len(FIELDS[kind]) - len(defaults)
         blamed = kind in TAKING_AWAY and hasattr(driver, "serial")
         watched = who == SUBJECT
 
@@ -179,7 +179,7 @@ class RecordedDriver:
                 if watched and now.seen is not None:
                     now.seen(event)
                 raise
-            given = args + defaults if len(args) == plain and not named else _arguments(kind, args, named)
+            given = frozen(args + defaults) if len(args) == plain and not named else _arguments(kind, args, named)
             seen = result.id if type(result) is Work else result
             seq = len(events)
             event = Event(seq, now.op, 0 if get_ident() == runner else 1, who, kind, given, 0, seen)
@@ -195,10 +195,9 @@ class RecordedDriver:
 
 def _arguments(kind: str, args: Arguments, named: dict[str, Any]) -> Arguments:
     """All arguments of a call, in the order of ``FIELDS``, as they are recorded."""
-    optional, frozen = _DEFAULTS.get(kind, {}), _FROZEN.get(kind)
+    optional, frozen = _DEFAULTS.get(kind, {}), _FROZEN.get(kind, tuple)
     left = FIELDS[kind][len(args) :]
-    given = args + tuple(named[name] if name in named else optional[name] for name in left)
-    return given if frozen is None else frozen(given)
+    return frozen((*args, *[named[name] if name in named else optional[name] for name in left]))
 
 
 def record(driver: Driver, who: str, history: History, now: Now, faults: Faults, causes: dict[int, int]) -> Driver:
