@@ -1,7 +1,7 @@
 # Two commands do all the set-up on a fresh machine with Python 3.11+ and make:
 #
 #   make conformance   run the suites on the reference and on the host driver, print the verdict
-#   make test          lint, types and all tests
+#   make test          lint, types, the site and all tests
 #
 # Both work in a virtual environment of their own, .venv, which they make and fill when it is missing or
 # pyproject.toml is newer. Only that step needs a network.
@@ -15,11 +15,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 BASE := $(VENV)/.base
 DEV := $(VENV)/.dev
+DOCS := $(VENV)/.docs
 MUTATION := $(VENV)/.mutation
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help conformance test lint types tests check bench docs-invariants mutate clean
+.PHONY: help conformance test lint types tests docs check bench docs-invariants mutate clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +37,10 @@ $(DEV): pyproject.toml | $(VENV)/bin/python
 	$(PIP) install --editable '.[dev]'
 	@touch $@ $(BASE)
 
+$(DOCS): $(DEV)
+	$(PIP) install --editable '.[dev,docs]'
+	@touch $@
+
 $(MUTATION): $(DEV)
 	$(PIP) install --editable '.[dev,mutation]'
 	@touch $@
@@ -44,7 +49,7 @@ conformance: $(BASE) ## run the suites on the reference and on the host driver
 	$(BIN)/python -m pytest --pyargs vmm_suites --vmm-subject reference --vmm-subject host \
 	  --vmm-budget $(BUDGET) -n $(JOBS) --dist worksteal --quiet -p no:cacheprovider
 
-test: lint types tests ## lint, types and all tests
+test: lint types docs tests ## lint, types, the site and all tests
 
 lint: $(DEV)
 	$(BIN)/ruff check
@@ -52,9 +57,13 @@ lint: $(DEV)
 types: $(DEV)
 	$(BIN)/mypy
 	$(BIN)/mypy benchmarks
+	$(BIN)/mypy website
 
 tests: $(DEV)
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+
+docs: $(DOCS) ## build the documentation as a site in build/site; fails on a dead link
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 check: $(BASE) ## is every known-bad variant caught, with each of the seeds?
 	$(BIN)/vmm-conformance mutants --seed $(SEEDS) --budget $(BUDGET) --jobs $(JOBS)

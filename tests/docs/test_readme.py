@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from told_pages import DOCS, GENERATED
 
 README = Path(__file__).parents[2] / "README.md"
 FILES = dict(re.findall(r"<!-- file: (\S+) -->\n```python\n(.*?)```", README.read_text("utf-8"), re.DOTALL))
@@ -62,9 +63,15 @@ def test_executor_does_not_and_its_failure_replays(project):
 
 
 def test_links_lead_somewhere():
-    for page in (README, *README.parent.joinpath("docs").glob("*.md")):
-        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text("utf-8")):
-            assert (page.parent / target).exists(), f"{page.name}: {target}"
+    for page in (README, *DOCS.rglob("*.md")):
+        for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text("utf-8")):
+            assert leads_somewhere(page, target), f"{page.name}: {target}"
+
+
+def leads_somewhere(page, target):
+    """Whether the target is a file, or a page of the site that is generated."""
+    place = (page.parent / target).resolve()
+    return place.exists() or (DOCS in place.parents and place.relative_to(DOCS).as_posix() in GENERATED)
 
 
 def test_the_test_in_the_page_on_adapters_passes(project):

@@ -1,50 +1,19 @@
-"""The worked example of docs/architecture.md, carried out on a copy: it is short, and it works."""
+"""The worked example of docs/how-to/extend.md, carried out on a copy: it is short, and it works."""
 
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from told_pages import DOCS, carry_out, steps
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "architecture.md"
-STEPS = re.findall(r"<!-- (append|new|change): (\S+) -->\n```\w+\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+STEPS = steps(DOCS / "how-to" / "extend.md")
 LIMIT = 40
-
-
-def carry_out(root, action, name, text):
-    """One step of the example."""
-    file = root / name
-    if action == "new":
-        file.write_text(text, "utf-8")
-    elif action == "append":
-        file.write_text(file.read_text("utf-8") + "\n\n" + text, "utf-8")
-    else:
-        file.write_text(changed(file.read_text("utf-8"), text.splitlines()), "utf-8")
-
-
-def changed(text, lines):
-    """``text`` after a diff without positions: each line that is kept or removed is looked up by itself."""
-    result = text.splitlines()
-    at, waiting = 0, []
-    for line in lines:
-        mark, body = line[0], line[1:]
-        if mark == "+":
-            waiting.append(body)
-            continue
-        found = result.index(body)
-        result[found:found] = waiting
-        at, waiting = found + len(waiting) + 1, []
-        if mark == "-":
-            del result[at - 1]
-            at -= 1
-    result[at:at] = waiting
-    return "\n".join(result) + "\n"
 
 
 @pytest.fixture
@@ -53,7 +22,7 @@ def copy(tmp_path):
     for name in ("vmm_conformance", "reference", "suites"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     for step in STEPS:
-        carry_out(tmp_path, *step)
+        carry_out(tmp_path, step)
     path = os.pathsep.join(str(tmp_path / name) for name in ("", "reference", "suites"))
     environment = {**os.environ, "PYTHONPATH": path}
 
