@@ -76,7 +76,7 @@ def leads_somewhere(page, target):
 
 def test_the_test_in_the_page_on_adapters_passes(project):
     page = README.parent.joinpath("docs", "adapters.md").read_text("utf-8")
-    code = re.search(r"```python\n(.*?)```", page, re.DOTALL)[1]
+    code = re.search(r"```python\n(.*?)```", page.partition("## Tests of your own")[2], re.DOTALL)[1]
     (project.folder / "test_own.py").write_text(f"import my_pool\n{code}", "utf-8")
     done = project("pytest", "test_own.py", "-p", "no:cacheprovider")
     assert "1 passed" in done.stdout, done.stdout

@@ -140,8 +140,22 @@ def test_calls_at_once_follow_each_other_where_they_cannot_be_scheduled() -> Non
         vmm_allocator = staticmethod(reference.vmm_allocator)
 
     history = ran(Allocate(G), Together(Deallocate(), Synchronize()), subject=Native())
-    assert {event.thread for event in history.events} == {0}
+    threads = [event.thread for event in history.events if event.kind == "note" and event.args[0] in ("call", "return")]
+    second = threads.index(1)
+    assert threads[second - 2 : second + 2] == [0, 0, 1, 1], "it is made when the first is over"
     assert history.header["not_applicable"] == {"ALLOC-80": "the subject declares scheduled=False"}
+
+
+def test_the_second_of_two_calls_is_outside_the_contexts_of_the_first_thread() -> None:
+    class Native:
+        capabilities = {"spaces": (0, 1), "scheduled": False}  # noqa: RUF012 - as a subject writes it
+        vmm_allocator = staticmethod(reference.vmm_allocator)
+
+    together = Together(Synchronize(), Allocate(G))
+    history = ran(Fail("event_record"), Tag(), Allocate(G), Deallocate(), together, subject=Native())
+    tagged, untagged = notes(history, "call", "allocate")
+    assert (tagged["tag"], untagged["tag"]) == (True, False)
+    assert judge(history).findings == []
 
 
 def test_streams_may_end_before_the_allocator() -> None:

@@ -9,6 +9,7 @@ thread has waited for ever, ``drained`` that all is over. `vmm_facts.header` say
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from typing import Any, Final
@@ -181,7 +182,7 @@ class _Run:
         return {**_OK, "message": "; ".join(f"{r.name}: {o['status']} {o['code']}".strip() for r, o, _ in over)}
 
     def _at_once(self, requests: list[Request], turns: tuple[int, ...]) -> list[tuple[Request, Outcome, Any]]:
-        """Make each call on a thread, or one after the other where that cannot be scheduled; by order of return."""
+        """Make each call on a thread of its own, in turns or where that cannot be, in order; by order of return."""
         over: list[tuple[Request, Outcome, Any]] = []
 
         def body(request: Request) -> Callable[[], None]:
@@ -189,8 +190,8 @@ class _Run:
 
         bodies = [body(request) for request in requests]
         if not self.scheduled:
-            for each in bodies:
-                each()
+            for number, each in enumerate(bodies):
+                _on_a_thread(each) if number else each()  # contexts belong to threads (ALLOC-79)
             return over
         self.recorder.point = self.scheduler.point
         if not self.scheduler.together(bodies, turns):
@@ -348,3 +349,9 @@ def _skipped(why: str) -> Outcome:
 def _check(call: str, answer: object, kind: type) -> None:
     if answer is not None and not isinstance(answer, kind):
         raise TypeError(f"{call} returned {answer!r} where a {kind.__name__} or None was expected")
+
+
+def _on_a_thread(body: Callable[[], None]) -> None:
+    thread = threading.Thread(target=body)
+    thread.start()
+    thread.join()
