@@ -150,8 +150,9 @@ def _list(parsed: argparse.Namespace) -> int:
 
 def _explain(parsed: argparse.Namespace) -> int:
     from vmm_conformance.listing import explain
+    from vmm_conformance.width import terminal_width
 
-    print("\n".join(explain(parsed.id)))
+    print("\n".join(explain(parsed.id, terminal_width())))
     return 0
 
 

@@ -25,6 +25,7 @@ from vmm_conformance.running.results import ItemResult
 from vmm_conformance.running.session import Item
 from vmm_conformance.running.subjects import open_driver
 from vmm_conformance.whole_run import run_all
+from vmm_conformance.width import terminal_width
 
 
 def run(invocation: Invocation) -> int:
@@ -39,7 +40,7 @@ def run(invocation: Invocation) -> int:
     for section in report.subjects:
         lines = _broken(section, invocation, subjects[section.subject.spec], directory)
         print("\n".join([*lines, ""] if lines else lines), end="\n" if lines else "")
-    print("\n".join(summary(report, directory=directory)))
+    print("\n".join(summary(report, directory=directory, width=terminal_width())))
     return report.exit_code
 
 
@@ -56,7 +57,7 @@ def _broken(section: SubjectReport, invocation: Invocation, subject: object, dir
     entries = [entry for entry in section.invariants if entry.failures and entry.id in counted]
     files = {entry.id: str(Path(directory, FOLDER, program_name(entry.id, spec))) for entry in entries}
     where = scene(spec, subject, driver=invocation.driver, seed=invocation.seed)
-    return describe([entry.failures[0] for entry in entries], catalogue(), where, files)
+    return describe([entry.failures[0] for entry in entries], catalogue(), where, files, terminal_width())
 
 
 def replay(invocation: Invocation) -> int:
@@ -70,7 +71,8 @@ def replay(invocation: Invocation) -> int:
         where = scene(spec, subject, driver=invocation.driver, seed=invocation.seed)
         files = dict.fromkeys((failure.invariant for failure in result.failures), str(invocation.replay))
         found = found or bool(result.failures)
-        print("\n".join(describe(result.failures, catalogue(), where, files) or [_quiet(result)]))
+        lines = describe(result.failures, catalogue(), where, files, terminal_width())
+        print("\n".join(lines or [_quiet(result)]))
     return int(found)
 
 

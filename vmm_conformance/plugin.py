@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from vmm_conformance.invocation import OPTIONS, BadInvocation, Invocation, gather, make_importable
+from vmm_conformance.width import terminal_width
 
 if TYPE_CHECKING:
     from vmm_conformance.contracts import Driver
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
 INVOCATION = pytest.StashKey[Invocation]()
 RESULT = pytest.StashKey[dict[str, Any]]()
 """Where an item's result waits for its test report."""
+WIDTH = pytest.StashKey[int]()
+"""Columns of the terminal: of the controller's, also where a worker writes."""
 _ATTRIBUTE = "vmm_result"
+_WIDTH = "vmm_width"
 _MARKER = (
     "vmm(contract='allocator', invariants=(), options=None): for the fixtures vmm_host, vmm_recorded and vmm_run:"
     " the contract whose checkers judge, the invariants to look at (default: all), the driver's DriverOptions"
@@ -43,6 +47,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Read and check what was asked for; on the controller, listen for results."""
     config.addinivalue_line("markers", _MARKER)
+    config.stash[WIDTH] = config.workerinput[_WIDTH] if _is_worker(config) else terminal_width()  # type: ignore[attr-defined]
     command_line = {option.name: config.getoption(option.ini) for option in OPTIONS}
     ini = {option.name: config.getini(option.ini) for option in OPTIONS}
     try:
@@ -158,6 +163,7 @@ class Listener:
         if self.controller is None:
             self.controller = Controller(self.config)
         node.workerinput[FOLDER] = str(self.controller.folder)
+        node.workerinput[_WIDTH] = self.config.stash[WIDTH]
 
     def pytest_unconfigure(self) -> None:
         """Progress ends with the session, however that ended."""
@@ -182,7 +188,7 @@ class Listener:
         if not self.results and not own.concerns(self.candidates):
             return
         report = own.report(self.results, self.suspects, time.monotonic() - self.started)
-        self.lines = own.publish(report)
+        self.lines = own.publish(report, self.config.stash[WIDTH])
         if session.exitstatus == pytest.ExitCode.OK and report.exit_code:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

@@ -10,7 +10,7 @@ import pytest
 from vmm_conformance.catalogue import catalogue
 from vmm_conformance.interrupts import Interrupts
 from vmm_conformance.invocation import Invocation
-from vmm_conformance.plugin import RESULT
+from vmm_conformance.plugin import RESULT, WIDTH
 from vmm_conformance.programs.scenario import Scenario
 from vmm_conformance.pytest_progress import Here, There, progress_of
 from vmm_conformance.replaying import REPLAY, replay_items, replayed
@@ -93,14 +93,14 @@ class SuiteItem:
         result = self.run()
         if result.state == UNAVAILABLE:
             pytest.skip(result.untested[ALL])
-        asked = self._invocation
+        asked, width = self._invocation, self._node.config.stash[WIDTH]
         where = scene(self.item.subject_spec, self._subject, driver=asked.driver, seed=asked.seed)
         if self.item.kind == REPLAY:
             files = dict.fromkeys((failure.invariant for failure in result.failures), str(asked.replay))
-            text = "\n".join(describe(result.failures, catalogue(), where, files))
+            text = "\n".join(describe(result.failures, catalogue(), where, files, width))
         else:
             counted = decisive(catalogue(), prefix=asked.invariant, hardened=asked.hardened)
-            text = complaint(result, counted, catalogue(), where, asked.report)
+            text = complaint(result, counted, catalogue(), where, asked.report, width)
         if text:
             pytest.fail(text, pytrace=False)
 
@@ -153,9 +153,9 @@ class Session:
             seconds=seconds,
         )
 
-    def publish(self, report: Report) -> list[str]:
-        """Write the files; returns the summary."""
-        return summary(report, directory=publish(report, self.invocation.report))
+    def publish(self, report: Report, width: int) -> list[str]:
+        """Write the files; returns the summary, in ``width`` columns."""
+        return summary(report, directory=publish(report, self.invocation.report), width=width)
 
 
 def _crashed(item: Item) -> ItemResult:

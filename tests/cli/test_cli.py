@@ -36,6 +36,7 @@ class Deaf(Good):
 def own(tmp_path, monkeypatch):
     """A folder of its own to stand in, with the module ``own_cli``."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr(sys, "path", [*sys.path])
     (tmp_path / "own_cli.py").write_text(OWN)
     sys.modules.pop("own_cli", None)
@@ -70,6 +71,16 @@ def test_run_broken(command, own):
     assert "\nsubject        deaf 1.2 over host\n" in out
     assert out.splitlines()[-1] == "  deaf 1.2: not conformant"
     assert json.loads((own / "report" / "report.json").read_text())["overall"] == "not conformant"
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_what_is_broken_is_as_wide_as_the_terminal(command, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    _, run, _ = command("run", "--subject", "own_cli:Deaf", "--budget", "smoke")
+    _, explained, _ = command("explain", "ALLOCATOR-5")
+    for text in (run, explained):
+        lines = [line for line in text.splitlines() if "programs/" not in line]  # commands are not broken
+        assert width - 25 < max(map(len, lines)) <= width
 
 
 def test_run_partial(command):

@@ -61,6 +61,17 @@ def test_a_broken_one_gets_a_screen_a_program_and_a_command(own, suite):
         assert (own.path / "report" / entry["program"]).is_file()
 
 
+@pytest.mark.parametrize("workers", ["-n0", "-n1"])
+@pytest.mark.parametrize("width", [60, 120])
+def test_the_screen_is_as_wide_as_the_terminal(suite, monkeypatch, width, workers):
+    monkeypatch.setenv("COLUMNS", str(width))
+    printed = suite(workers, subject="own:deaf", fresh=True).stdout.str().splitlines()
+    start = next(number for number, line in enumerate(printed) if "must, documented" in line)
+    end = next(number for number in range(start, len(printed)) if printed[number].startswith("replay"))
+    screen = printed[start:end]
+    assert width - 25 < max(map(len, screen)) <= width
+
+
 def test_without_a_report_folder_programs_go_to_a_folder_that_git_ignores(own, suite):
     assert suite(subject="own:deaf").ret == 1
     assert list((own.path / ".vmm" / "programs").glob("FLAG-*-own-deaf.json"))

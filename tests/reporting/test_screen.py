@@ -56,10 +56,22 @@ def test_a_failure_before_the_first_and_one_after_the_last_operation(snapshot):
     snapshot("screen_after_last", screen(op=3, outcomes=["ok", "ok", "ok", "closed"]))
 
 
-def test_it_fits_80_by_45_save_for_the_command():
-    lines = failure_screen(wordy(), CATALOGUE["ALLOCATOR-1"], LONG_SCENE).splitlines()
-    assert len(lines) <= 45
-    assert max(map(len, lines[:-1])) <= 80
+WIDTHS = [60, 80, 120]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_it_fits_the_terminal_by_50_lines_save_for_the_command(width):
+    lines = failure_screen(wordy(), CATALOGUE["ALLOCATOR-1"], LONG_SCENE, width=width).splitlines()
+    assert len(lines) <= 50
+    assert max(map(len, lines[:-1])) <= width
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_it_is_as_wide_as_the_terminal(snapshot, width):
+    usual, long = (
+        failure_screen(made, CATALOGUE["ALLOCATOR-1"], LONG_SCENE, width=width) for made in (failure(), wordy())
+    )
+    snapshot(f"screen_{width}_columns", f"{usual}\n\n{long}")
 
 
 def test_a_usual_failure_fits_25_lines():

@@ -90,8 +90,9 @@ def complaint(
     catalogue: Catalogue,
     scene: Scene,
     directory: Path | None,
+    width: int = 80,
 ) -> str:
-    """What is to be said of an item that did not come out well; empty if there is nothing.
+    """What is to be said of an item that did not come out well, in ``width`` columns; empty if there is nothing.
 
     Of the failures those of ``counted`` invariants count: the first gets its screen, the others a line
     each. Their programs are written into ``directory``, or below ``.vmm``.
@@ -99,7 +100,7 @@ def complaint(
     failures = [failure for failure in result.failures if failure.invariant in counted]
     target = (directory or own_directory()) if failures else Path()
     files = {failure.invariant: str(write_program(target, failure, scene.spec)) for failure in failures}
-    lines = describe(failures, catalogue, scene, files)
+    lines = describe(failures, catalogue, scene, files, width)
     for id, reason in sorted(result.unknown.items()):
         lines.append(f"{result.item}: {'judging' if id == ALL else f'the checker of {id}'} broke: {reason}")
     if result.state in ("crash", "timeout"):
@@ -108,8 +109,10 @@ def complaint(
     return "\n".join(lines)
 
 
-def describe(failures: Sequence[Failure], catalogue: Catalogue, scene: Scene, files: Mapping[str, str]) -> list[str]:
-    """The screen of the failure with the shortest program, and two lines for each other.
+def describe(
+    failures: Sequence[Failure], catalogue: Catalogue, scene: Scene, files: Mapping[str, str], width: int = 80
+) -> list[str]:
+    """The screen of the failure with the shortest program, and two lines for each other, in ``width`` columns.
 
     ``files`` holds by invariant where the program lies.
     """
@@ -117,9 +120,9 @@ def describe(failures: Sequence[Failure], catalogue: Catalogue, scene: Scene, fi
         return []
     first, *others = sorted(failures, key=failure_order)
     place = dataclasses.replace(scene, file=files[first.invariant])
-    lines = [failure_screen(first, catalogue[first.invariant], place)]
+    lines = [failure_screen(first, catalogue[first.invariant], place, width=width)]
     for other in others:
-        lines.append(clip(f"also {other.invariant}: {symbolic(other).message}", 80))
+        lines.append(clip(f"also {other.invariant}: {symbolic(other).message}", width))
         operations = count(len(other.program["operations"]), "operation")
         lines.append(f"     {operations} in {files[other.invariant]}")
     return lines

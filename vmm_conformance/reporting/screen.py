@@ -1,4 +1,4 @@
-"""One failure on one screen of 80 columns and about 40 lines."""
+"""One failure on one screen: as wide as the terminal, and about 40 lines."""
 
 from __future__ import annotations
 
@@ -78,7 +78,8 @@ def _program(failure: Failure, width: int) -> list[str]:
     left_out = max(len(shown) - OPERATIONS_SHOWN, 0)
     returned = [failure.outcomes[n] if n < len(failure.outcomes) else "-" for n, _ in shown]
     right = min(max(map(len, [*returned[left_out:], "returned"])), width // 3)
-    left = width - 7 - 2 - right
+    widest = max((len(text) for _, text in shown[left_out:]), default=0)
+    left = min(width, max(80, 9 + widest + right)) - 7 - 2 - right  # what it returned stays near the operation
     lines = [f"{'program':<{7 + left}}  returned"]
     if left_out:
         lines.append(f"       ({count(left_out, 'operation')} before)")
