@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Final
 
 from vmm_conformance.catalogue import catalogue
 from vmm_conformance.contracts import Mutant
@@ -26,6 +27,9 @@ from vmm_conformance.running.session import Item
 from vmm_conformance.running.subjects import open_driver
 from vmm_conformance.whole_run import run_all
 from vmm_conformance.width import terminal_width
+
+PARTIAL: Final = 3
+"""Exit status if nothing is wrong as far as it went."""
 
 
 def run(invocation: Invocation) -> int:
@@ -90,8 +94,11 @@ def mutants(contract: str | None, seeds: Sequence[int], budget: str, *, jobs: in
         raise BadInvocation(f"no mutants of the contract {contract!r}; there are some of {', '.join(known)}")
     with Progress(sys.stderr, noun="variant", found="survivor") as progress:
         kills = kill_matrix(chosen, seeds=seeds, budget=budget, jobs=jobs, progress=_counted(progress, chosen, seeds))
-    print(json.dumps(kill_table.as_data(kills, budget), indent=2) if as_json else "\n".join(kill_table.as_lines(kills)))
-    return 0 if kill_table.full(kills) else 1
+    planned = len(chosen) * len(seeds)
+    data = kill_table.as_data(kills, budget, planned)
+    print(json.dumps(data, indent=2) if as_json else "\n".join(kill_table.as_lines(kills, planned)))
+    left_out = len(kills) < planned and all(kill.killed for kill in kills)
+    return PARTIAL if left_out else 0 if data["full"] else 1
 
 
 def probe(invocation: Invocation, *, as_json: bool = False) -> int:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from importlib import import_module
 from typing import Any, Final
 
 from vmm_conformance.catalogue import CatalogueError, Invariant, catalogue
@@ -46,12 +49,22 @@ def explain(id: str, width: int = 80) -> list[str]:
     lines += wrap(entry.statement, width, indent="  ")
     for key, text in (("why", entry.why), ("counts when", entry.needs), ("source", entry.source)):
         lines += wrap(text, width, indent=f"{key:<13}")
-    lines += wrap(", ".join(about.checkers) or "none", width, indent=f"{'checkers':<13}")
+    lines += _named("checkers", about.checkers, _judging, width)
     lines += wrap(", ".join(about.scenarios) or "none", width, indent=f"{'scenarios':<13}")
-    for number, mutant in enumerate(about.mutants or ("none",)):
-        text = f"{mutant}: {notes[mutant]}" if mutant in notes else mutant
-        lines += wrap(text, width, indent=f"{'' if number else 'mutants':<13}")
+    lines += _named("mutants", about.mutants, notes.__getitem__, width)
     return lines + _example(entry, width)
+
+
+def _named(key: str, names: Sequence[str], about: Callable[[str], str], width: int) -> list[str]:
+    """Each name with what is to be said of it, on lines of its own."""
+    texts = [f"{name}: {about(name)}" for name in names] or ["none"]
+    return [line for n, text in enumerate(texts) for line in wrap(text, width, indent=f"{'' if n else key:<13}")]
+
+
+def _judging(checker: str) -> str:
+    """What a checker's module says that it judges."""
+    text = inspect.getdoc(import_module(f"vmm_conformance.checkers.{checker}")) or ""
+    return text.partition("\n")[0]
 
 
 def _example(entry: Invariant, width: int) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import signal
 import threading
@@ -10,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from vmm_conformance import check
+from vmm_conformance import check, commands
 from vmm_conformance.interrupts import Interrupts
 from vmm_reference.subject import reference
 
@@ -78,3 +79,23 @@ def test_an_interrupted_check_reports_what_it_has():
     assert states[0] == "stopped"
     assert set(states[1:]) == {"not run"}
     assert 0 < report["interrupted"].items[0].executed <= 30
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_interrupted_hunts_report_what_they_have(jobs, capsys, monkeypatch):
+    hunted = []
+
+    def counted(progress, *_):
+        def after(kill):
+            hunted.append(kill)
+            if len(hunted) == 3:
+                interrupt()
+
+        return after
+
+    monkeypatch.setattr(commands, "_counted", counted)
+    assert commands.mutants("flags", (0,), "smoke", jobs=jobs, as_json=True) == 3
+    data = json.loads(capsys.readouterr().out)
+    assert data["of"] == data["killed"] == 3
+    assert data["planned"] > 3
+    assert not data["full"]

@@ -53,6 +53,13 @@ def test_one_contract_does_not_make_up_for_another():
     assert not full([KILLED] * 99 + [explored] * 3 + [DIRECTED])
 
 
+def test_one_that_was_interrupted_is_partial_and_never_full():
+    assert as_lines([KILLED], planned=3)[-1] == "partial: 2 of 3 hunts were not made"
+    data = as_data([KILLED], planned=3)
+    assert (data["of"], data["planned"], data["full"]) == (1, 3, False)
+    assert as_data([KILLED])["full"]
+
+
 def test_data():
     data = as_data([KILLED, SURVIVOR])
     assert (data["killed"], data["explored"], data["of"], data["full"]) == (1, 1, 2, False)

@@ -17,8 +17,12 @@ _HEAD: Final = ("mutant", "seed", "breaks", "first named", "programs", "operatio
 _NUMBERS: Final = frozenset({"seed", "programs", "operations", "ms"})
 
 
-def as_data(kills: Sequence[Kill], budget: str = "ci") -> dict[str, Any]:
-    """The matrix as JSON data, described by ``kills.schema.json`` beside this module."""
+def as_data(kills: Sequence[Kill], budget: str = "ci", planned: int | None = None) -> dict[str, Any]:
+    """The matrix as JSON data, described by ``kills.schema.json`` beside this module.
+
+    ``planned`` is how many hunts there were to be; a matrix with fewer is not full.
+    """
+    planned = len(kills) if planned is None else planned
     return {
         "format": FORMAT,
         "version": 1,
@@ -28,11 +32,12 @@ def as_data(kills: Sequence[Kill], budget: str = "ci") -> dict[str, Any]:
         "killed": sum(kill.killed for kill in kills),
         "explored": sum(kill.explored for kill in kills),
         "of": len(kills),
-        "full": full(kills),
+        "planned": planned,
+        "full": len(kills) == planned and full(kills),
     }
 
 
-def as_lines(kills: Sequence[Kill]) -> list[str]:
+def as_lines(kills: Sequence[Kill], planned: int | None = None) -> list[str]:
     """The matrix for a terminal: a line per mutant and seed, survivors last, and what it amounts to."""
     rows = [_HEAD, *map(_row, sorted(kills, key=lambda kill: (not kill.killed, kill.contract, kill.mutant, kill.seed)))]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD))]
@@ -40,7 +45,9 @@ def as_lines(kills: Sequence[Kill]) -> list[str]:
         "  ".join(_cell(name, text, width) for name, text, width in zip(_HEAD, row, widths, strict=True))
         for row in rows
     ]
-    return [line.rstrip() for line in lines] + _totals(kills)
+    left_out = (planned or 0) - len(kills)
+    partial = [f"partial: {left_out:,} of {planned:,} hunts were not made"] if left_out > 0 else []
+    return [line.rstrip() for line in lines] + _totals(kills) + partial
 
 
 def full(kills: Sequence[Kill]) -> bool:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import signal
 import time
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from vmm_conformance.contracts import Mutant
+from vmm_conformance.interrupts import Interrupts
 from vmm_conformance.programs.program import Program
 from vmm_conformance.programs.shrink import shrink
 from vmm_conformance.running.explore import Bench, generate
@@ -51,22 +54,30 @@ def kill_matrix(
     jobs: int = 1,
     progress: Callable[[Kill], None] = lambda kill: None,
 ) -> list[Kill]:
-    """Every mutant with every seed, over the host driver. ``jobs`` processes share the work."""
+    """Every mutant with every seed, over the host driver. ``jobs`` processes share the work.
+
+    After an interrupt (Ctrl-C) those that were hunted by then are returned.
+    """
     tasks = [(mutant, seed, budget) for seed in seeds for mutant in mutants]
-    kills = []
-    for kill in _spread(tasks, jobs):
-        progress(kill)
-        kills.append(kill)
+    kills: list[Kill] = []
+    with Interrupts() as interrupts, suppress(KeyboardInterrupt), closing(_spread(tasks, jobs)) as hunted:
+        for kill in hunted:
+            kills.append(kill)
+            progress(kill)
+            interrupts.check()
     return kills
 
 
-def _spread(tasks: list[tuple[Mutant, int, str]], jobs: int) -> Iterator[Kill]:
+def _spread(tasks: list[tuple[Mutant, int, str]], jobs: int) -> Generator[Kill, None, None]:
     if jobs <= 1:
         yield from (hunt(*task) for task in tasks)
         return
-    with ProcessPoolExecutor(jobs) as pool:
+    pool = ProcessPoolExecutor(jobs, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN))
+    try:
         names = [(mutant.id, seed, budget) for mutant, seed, budget in tasks]
         yield from pool.map(_hunt_by_name, names, chunksize=4)
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _hunt_by_name(task: tuple[str, int, str]) -> Kill:

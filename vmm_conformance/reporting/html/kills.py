@@ -24,12 +24,20 @@ def _page(document: Document) -> dict[str, Any]:
         "label": document.label,
         "killed": data["killed"],
         "of": data["of"],
+        "left_out": data.get("planned", data["of"]) - data["of"],
         "explored": data["explored"],
-        "full": data["full"],
+        "word": _word(data),
         "seeds": sorted({kill["seed"] for kill in data["kills"]}),
         "survivors": [mutant for mutant in mutants if not mutant["killed"]],
         "groups": [_group(name, own) for name, own in by_contract],
     }
+
+
+def _word(data: dict[str, Any]) -> str:
+    """The verdict that the banner looks like."""
+    if data["full"]:
+        return "conformant"
+    return "partial" if data["killed"] == data["of"] < data.get("planned", data["of"]) else "not-conformant"
 
 
 def _sorted(kills: Iterable[Kill]) -> list[Kill]:
