@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -248,6 +249,30 @@ def test_an_edited_kill_matrix_is_named(mutant, tmp_path):
 
     told = [piece.line() for piece in differences(kills(mutant, tmp_path, change))]
     assert told == ["totals: differs: says 1 of 2, has 1 of 1", "flags-any-base, seed 0: differs: other operations"]
+
+
+def hunts(*each):
+    """A hunt that comes out otherwise every time."""
+    left = iter(each)
+    return lambda mutant, seed, budget: next(left)
+
+
+def test_a_variant_that_is_no_two_times_the_same_is_only_asked_whether_it_is_killed(mutant, tmp_path, monkeypatch):
+    path = kills(mutant, tmp_path)
+    found = hunt(mutant("flags-any-base"), 0, "smoke")
+    monkeypatch.setattr(rerun, "hunt", hunts(replace(found, programs=77), replace(found, programs=78)))
+    told = [piece.line() for piece in verify(path)]
+    assert told[-1] == (
+        "flags-any-base, seed 0: same: killed again, if otherwise: this variant is no two times the same"
+    )
+
+
+def test_a_variant_that_is_no_two_times_the_same_and_survives_is_named(mutant, tmp_path, monkeypatch):
+    path = kills(mutant, tmp_path)
+    found = hunt(mutant("flags-any-base"), 0, "smoke")
+    survives = [replace(found, killed=False, programs=n) for n in range(70, 90)]
+    monkeypatch.setattr(rerun, "hunt", hunts(*survives))
+    assert [piece.line() for piece in differences(path)] == ["flags-any-base, seed 0: differs: other killed, programs"]
 
 
 def test_an_unknown_variant_is_not_recomputed(mutant, tmp_path):
