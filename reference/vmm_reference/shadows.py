@@ -69,11 +69,12 @@ class Shadows:
 
         Copied back is what execution may write (SHADOW-160). Of several slots that are bound to one real
         buffer, the last one written has the final say, as it would in the buffer itself (SHADOW-161): if
-        that one has no shadow, execution has written the buffer directly and no copy may follow.
+        that one has no shadow, execution has written the buffer directly and no copy may follow. A slot that
+        no command names may come without an address: nobody writes through that.
         """
         if not self.addresses:
             return []
-        last_writer = {buffers[i].allocation: i for i in self.writers if buffers[i].size}
+        last_writer = {buffers[i].allocation: i for i in self.writers if buffers[i].size and buffers[i].address}
         return [
             index
             for index in self.addresses

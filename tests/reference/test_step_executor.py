@@ -513,6 +513,14 @@ def test_of_two_slots_on_one_buffer_the_last_writer_wins(world: World, sizes: tu
     assert world.get(shared) == b"1"
 
 
+def test_a_slot_without_an_address_is_no_writer(world: World) -> None:
+    executor = world.executor(2, commands=[Command((0,))], copy_threshold=100)
+    shared = world.buffer(10)
+    world.step(executor, [shared, shared._replace(address=0, handle=None)], writes=[(0, b"0")])
+    world.drain()
+    assert world.get(shared) == b"0"
+
+
 def test_nothing_is_copied_back_after_a_failed_execution(world: World) -> None:
     executor = world.executor(1, copy_threshold=100)
     with pytest.raises(ExecuteFailed):

@@ -80,9 +80,7 @@ class Contents(Visitor):
 
     def _execute(self, event: Event, details: dict[str, Any]) -> None:
         step = self._facts.steps_by_thread[event.thread]
-        for other in self._facts.open_steps():
-            if other is not step and other.executed and (other.injected or other.wanted != "ok"):
-                self._forget_written(other)  # it has failed, and let this thread in before it returned
+        self._forget_failed(step)
         todo, pending = details["plan"], []
         for at, (slot, offset, length) in enumerate(todo.reads):
             allocation = step.buffers[slot].allocation
@@ -105,6 +103,12 @@ class Contents(Visitor):
         if step.executed and (not step.ok or step.injected):
             self._forget_written(step)
 
+    def _forget_failed(self, step: Step) -> None:
+        """Another thread's step may have failed, and let this one in before it returned."""
+        for other in self._facts.open_steps():
+            if other is not step and other.executed and (other.injected or other.wanted != "ok"):
+                self._forget_written(other)
+
     def _forget_written(self, step: Step) -> None:
         """What an execution that failed may have written is unknown."""
         for buffer, use in zip(step.buffers, step.uses, strict=True):
@@ -113,6 +117,7 @@ class Contents(Visitor):
 
     def _observe(self, event: Event, details: dict[str, Any]) -> None:
         step = self._facts.steps_by_thread[event.thread]
+        self._forget_failed(step)
         self.expected[details["work"]] = [
             Expected(event, step, allocation, at, offset, known[:length], -1)
             for at, (allocation, offset, length) in enumerate(details["marks"])

@@ -6,7 +6,20 @@ from typing import Final
 
 from vmm_conformance.contracts import Use
 from vmm_conformance.programs.scenario import Scenario
-from vmm_conformance.programs.skip_remap import Bind, CommandPlan, Fail, Move, Recreate, Refill, Resize, SlotPlan
+from vmm_conformance.programs.skip_remap import (
+    Bind,
+    CommandPlan,
+    Damage,
+    Disturb,
+    Fail,
+    Move,
+    Outcome,
+    Recreate,
+    Refill,
+    Resize,
+    SlotPlan,
+    Step,
+)
 from vmm_suites.scenarios.steps import STEP, G, T, plan, reads, scenario, shadowed
 
 USES: Final = (SlotPlan(64, use=Use.READ), SlotPlan(64, use=Use.WRITE), SlotPlan(64), SlotPlan(G))
@@ -87,6 +100,16 @@ SHADOWS: Final[tuple[Scenario, ...]] = (
     scenario(
         "mapped-and-small-share-buffer", shadowed(64, G), (STEP, Bind(1, 0), STEP, STEP), "84 161",
         "a mapped slot is bound to the buffer of a small one, and writes it directly",
+    ),
+    scenario(
+        "null-shares-buffer-with-small", shadowed(64, 64, named=(CommandPlan((0,)),)),
+        (Bind(0, 1), Disturb(1, Damage.NULL), STEP, STEP), "161",
+        "a slot that no command names comes without an address; its buffer is a small slot's, which alone writes it",
+    ),
+    scenario(
+        "copy-fails-behind-failure", shadowed(64),
+        (Fail("copy", 2), Step(outcome=Outcome.RAISE_AFTER, probe=True), STEP), "98 106",
+        "a step fails when it has executed, and so does the copy-in of one that waited for it",
     ),
     scenario(
         "copies-fail", shadowed(64, 64, G),
