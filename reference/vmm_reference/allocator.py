@@ -136,9 +136,9 @@ class VmmAllocator:
         """
         if self.live or self.retired:
             self.driver.device_synchronize(self.device)
+        self.leftover += [retired.undo for retired in self.retired]
         for pages in self.live.values():
             self.leftover += [pages.addresses, pages.memory]
-        self.leftover += [retired.undo for retired in self.retired]
         self.live.clear()
         self.retired.clear()
         self.closed = True

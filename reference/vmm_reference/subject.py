@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from typing import Any, Final
 
 from vmm_conformance.contracts import (
@@ -27,13 +28,22 @@ from vmm_conformance.contracts import (
 from vmm_reference.auto_threshold import BOUNDS
 from vmm_reference.step_executor import SkipRemapExecutor
 
+SIZED: Final = {"shrink": True, "trim": True, "late_peers": True, "statistics": True}
+PAUSING: Final = {**SIZED, "pause": ("backup", "discard")}
+ALLOCATORS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
+    "small": ("vmm_reference.allocator:VmmAllocator", {}),
+    "sized": ("vmm_reference.allocator_parts:SizedAllocator", SIZED),
+    "pausing": ("vmm_reference.allocator_parts:PausingAllocator", PAUSING),
+}
+"""The reference's allocators: where each is, and the optional parts that it has."""
+
 
 class Reference:
     """Implements every contract but ``driver``; correct by the catalogue.
 
     ``markers`` and ``second_alias`` choose the revision of the VMM allocator, see
     `vmm_reference.vmm_allocator.DeviceVmmAllocator`; ``set_access_scope`` and ``unmap_scope`` that of
-    reservations, see `vmm_reference.reservation.Scopes`.
+    reservations, see `vmm_reference.reservation.Scopes`. ``allocator`` is one of `ALLOCATORS`.
     """
 
     name: Final = "reference"
@@ -45,11 +55,13 @@ class Reference:
         second_alias: str = "ALREADY_EXISTS",
         set_access_scope: str = "run",
         unmap_scope: str = "run",
+        allocator: str = "pausing",
     ) -> None:
+        self._allocator, parts = ALLOCATORS[allocator]
         self._vmm = {"markers": markers, "second_alias": second_alias}
         self._scopes = {"set_access_scope": set_access_scope, "unmap_scope": unmap_scope}
         self.capabilities: Mapping[str, Any] = {
-            "grow": True, "spaces": (0, 1, 5), "auto_bounds": BOUNDS, **self._vmm, **self._scopes,
+            "grow": True, "spaces": (0, 1, 5), **parts, "auto_bounds": BOUNDS, **self._vmm, **self._scopes,
         }  # fmt: skip
 
     def step_executor(self, driver: Driver, executable: Executable) -> StepExecutor:
@@ -58,9 +70,9 @@ class Reference:
 
     def allocator(self, driver: Driver, device: int) -> Allocator:
         """A fresh allocator on ``device``."""
-        from vmm_reference.allocator import VmmAllocator
-
-        return VmmAllocator(driver, device)
+        module, _, kind = self._allocator.partition(":")
+        made: Allocator = getattr(import_module(module), kind)(driver, device)
+        return made
 
     def vmm_allocator(self, driver: Driver, devices: Sequence[DeviceConfig]) -> VmmAllocator:
         """A fresh allocator over ``devices``."""

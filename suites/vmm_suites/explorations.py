@@ -6,6 +6,7 @@ from importlib import import_module
 from importlib.util import find_spec
 
 from vmm_conformance.contracts import UNLIMITED
+from vmm_conformance.programs.allocator import PARTS
 from vmm_conformance.programs.auto_threshold import USUAL_COSTS, USUAL_DEVICE, Group
 from vmm_conformance.programs.scenario import Scenario
 from vmm_conformance.running.suites import Exploration, Suite
@@ -53,6 +54,9 @@ SUITES: tuple[Suite, ...] = (
                         {"devices": 2, "peers": False}, share=1),
             Exploration("short", "hardly any memory",
                         {"recommended": 4096, "capacity": 49152}, share=1),
+            Exploration("parts", "the optional parts that the subject declares", {"parts": PARTS}, share=3),
+            Exploration("parts-apart", "the same on two devices, which may reach each other",
+                        {"devices": 2, "parts": PARTS}, share=1),
         ),
         _scenarios("allocator"),
     ),

@@ -12,11 +12,11 @@ from vmm_conformance.catalogue import catalogue
 from vmm_conformance.checkers.allocator import judge
 from vmm_conformance.contracts import Mutant
 from vmm_conformance.drivers.host import HostDriver
-from vmm_conformance.programs.allocator import decode
+from vmm_conformance.programs.allocator import PARTS, declared, decode
 from vmm_conformance.programs.scenario import Scenario
 from vmm_conformance.running.allocator import run
 from vmm_reference.mutants.allocator import MUTANTS
-from vmm_reference.subject import reference
+from vmm_reference.subject import ALLOCATORS, Reference, reference
 from vmm_suites.scenarios.allocator import SCENARIOS
 
 INVARIANTS = {entry.id for entry in catalogue().of("allocator")}
@@ -26,10 +26,21 @@ def test_reference_has_no_finding_and_witnesses_everything() -> None:
     source = random.Random(2026)
     witnesses: Counter[str] = Counter()
     for number in range(1000):
-        judged = judge(run(decode(source.randbytes(400)), reference, HostDriver))
+        pins = ({}, {"parts": PARTS}, {"parts": PARTS, "devices": 2})[number % 3]
+        judged = judge(run(decode(source.randbytes(400), pins), reference, HostDriver))
         assert judged.findings == [], f"program {number}"
         witnesses += judged.witnesses
     assert set(witnesses) == INVARIANTS
+
+
+@pytest.mark.parametrize("allocator", ALLOCATORS)
+def test_every_allocator_of_the_reference_is_correct(allocator: str) -> None:
+    subject = Reference(allocator=allocator)
+    source = random.Random(17)
+    pins = declared({"parts": PARTS}, subject)
+    programs = [decode(source.randbytes(400), pins) for _ in range(200)]
+    for program in (*programs, *(scenario.program for scenario in SCENARIOS)):
+        assert judge(run(program, subject, HostDriver)).findings == []
 
 
 @pytest.mark.parametrize("subject", CORRECT, ids=lambda s: f"{s.name}-{'traced' if s.traced else 'untraced'}")
@@ -45,12 +56,14 @@ def test_other_correct_allocators_have_no_finding(subject: Subject) -> None:
 def test_exploration_kills_mutant(mutant: Mutant, seed: int) -> None:
     """The first program that shows anything shows the invariant that the mutant was made to break."""
     source = random.Random(seed)
-    for _ in range(500):
-        found = judge(run(decode(source.randbytes(400)), mutant.subject, HostDriver)).findings
+    pins = declared({"parts": PARTS}, mutant.subject)
+    for number in range(1000):
+        program = decode(source.randbytes(400), pins | ({"devices": 2} if pins["parts"] and number % 2 else {}))
+        found = judge(run(program, mutant.subject, HostDriver)).findings
         if found:
             assert mutant.breaks[0] in {finding.invariant for finding in found}
             return
-    pytest.fail("500 programs and no finding")
+    pytest.fail("1000 programs and no finding")
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.id)

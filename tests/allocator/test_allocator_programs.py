@@ -3,16 +3,24 @@ from __future__ import annotations
 import random
 from collections import Counter
 from statistics import median
+from typing import Final
 
 import pytest
 
 from vmm_conformance.programs import files
 from vmm_conformance.programs.allocator import (
     OPERATIONS,
+    PARTS,
     Allocate,
     Configuration,
+    EnablePeer,
     Fail,
     Order,
+    Pause,
+    Shrink,
+    Statistics,
+    Trim,
+    declared,
     decode,
 )
 from vmm_conformance.programs.program import Program
@@ -21,7 +29,7 @@ from vmm_conformance.programs.program import Program
 @pytest.fixture(scope="module")
 def drawn() -> list[Program]:
     source = random.Random(0)
-    return [decode(source.randbytes(400)) for _ in range(400)]
+    return [decode(source.randbytes(400), {"parts": PARTS} if number % 2 else {}) for number in range(400)]
 
 
 def test_programs_are_long(drawn: list[Program]) -> None:
@@ -61,6 +69,20 @@ def test_a_failure_is_followed_by_what_it_may_strike(drawn: list[Program]) -> No
     for program in drawn:
         for one, other in zip(program.operations, program.operations[1:], strict=False):
             assert not (isinstance(one, Fail) and isinstance(other, Fail | Order))
+
+
+def test_parts_that_a_subject_does_not_declare_are_not_drawn() -> None:
+    class Some:
+        capabilities: Final = {"shrink": True, "pause": ("discard",)}
+
+    pins = declared({"parts": PARTS, "devices": 1}, Some())
+    assert pins == {"parts": ("shrink", "discard"), "devices": 1}
+    source = random.Random(3)
+    programs = [decode(source.randbytes(400), pins) for _ in range(100)]
+    drawn = [operation for program in programs for operation in program.operations]
+    assert {type(operation) for operation in drawn} >= {Shrink, Pause}
+    assert not {EnablePeer, Statistics, Trim} & {type(operation) for operation in drawn}
+    assert not any(operation.backup for operation in drawn if isinstance(operation, Pause))
 
 
 def test_pins_fix_the_configuration() -> None:

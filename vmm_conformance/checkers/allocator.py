@@ -8,6 +8,7 @@ from vmm_conformance.checkers.allocator_failures import Refusals
 from vmm_conformance.checkers.allocator_layout import Layout
 from vmm_conformance.checkers.allocator_leaks import Leaks
 from vmm_conformance.checkers.allocator_ordering import Lifetimes
+from vmm_conformance.checkers.allocator_parts import Counts, Pauses, Peers, Trims
 from vmm_conformance.checkers.judge import Judge
 from vmm_conformance.history.events import History
 from vmm_conformance.history.replay import Replay
@@ -18,6 +19,6 @@ def judge(history: History) -> Judge:
     verdicts = Judge()
     replay = Replay(history)
     ledger = Ledger(history.header)
-    families = (Layout, Lifetimes, Contents, Refusals, Leaks)
+    families = (Layout, Lifetimes, Contents, Refusals, Leaks, Trims, Pauses, Peers, Counts)
     replay.walk(Watch(replay, ledger, [family(replay, ledger, verdicts) for family in families]))
     return verdicts

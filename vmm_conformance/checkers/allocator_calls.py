@@ -35,8 +35,8 @@ def describe(taken: Taken) -> str:
 class Block:
     """A block as its allocator described it. ``parts`` is what stood behind it when last looked at.
 
-    ``usable`` until its memory was found wrong. ``contents`` maps offsets to the token there and whether a
-    growth has carried it; ``spoiled`` once a fault has left the contents unknown.
+    ``usable`` until its memory was found wrong. ``contents`` maps offsets to the token there and the
+    invariant that has carried it there, or none; ``spoiled`` once a fault has left the contents unknown.
     """
 
     __slots__ = (
@@ -49,7 +49,7 @@ class Block:
         self.space = space
         self.address = self.size = self.committed = 0
         self.parts: list[Part] = []
-        self.contents: dict[int, tuple[bytes, bool]] = {}
+        self.contents: dict[int, tuple[bytes, str]] = {}
         self.usable = True
         self.spoiled = False
 
@@ -66,21 +66,27 @@ class Block:
         return f"block {self.id} ({self.size} bytes at {self.address:#x}, {self.committed} committed)"
 
 
+_SHOWN: Final = ("size", "space", "stream", "backup", "peer")
+"""The arguments of calls that messages show."""
+
+
 class Call:
     """One call on the subject, from its ``call`` note to its ``return`` note.
 
     ``block`` is the block it is about or has made. ``failures`` are the driver calls that were refused in
     it, ``made`` what it took from the driver, ``struck`` whether a failure was injected into it. ``again``:
-    it closes what is closed.
+    it closes what is closed. ``asleep``: its device's allocator is paused. ``answer``: the details of its return.
     """
 
     __slots__ = (
-        "again", "arguments", "block", "code", "device", "event", "failures", "made", "message", "name", "status",
-        "struck",
+        "again", "answer", "arguments", "asleep", "block", "code", "device", "event", "failures", "made", "message",
+        "name", "status", "struck",
     )  # fmt: skip
 
-    def __init__(self, event: Event, details: dict[str, Any], again: bool) -> None:
+    def __init__(self, event: Event, details: dict[str, Any], again: bool, asleep: bool) -> None:
         self.again = again
+        self.asleep = asleep
+        self.answer: dict[str, Any] = {}
         self.event = event
         self.name: str = details["name"]
         self.device: int = details["device"]
@@ -96,8 +102,13 @@ class Call:
         """Whether the subject did what it was asked to."""
         return self.status == "ok"
 
+    @property
+    def shaken(self) -> bool:
+        """Whether a failure was injected into its undo as well: what it leaves then cannot be as before."""
+        return [event.result for event in self.failures].count("injected") > 1
+
     def __str__(self) -> str:
-        shown = {name: self.arguments[name] for name in ("size", "space", "stream") if name in self.arguments}
+        shown = {name: self.arguments[name] for name in _SHOWN if name in self.arguments}
         about = f"block {self.block.id}, " if self.block and self.name != "allocate" else ""
         return f"{self.name}({about}{', '.join(f'{name}={value}' for name, value in shown.items())})"
 
@@ -105,13 +116,19 @@ class Call:
 class Ledger:
     """The live blocks by number, the devices with an open allocator, and the call that is going on.
 
-    ``excused`` holds what a freeing call that was made to fail was to give back: it may stay behind.
+    ``paused`` are the devices whose allocator is paused, ``peers`` what was enabled for each device, and
+    ``reaches`` what could be. ``excused`` holds what a freeing call that was made to fail was to give back: it may
+    stay behind.
     """
 
     def __init__(self, header: dict[str, Any]) -> None:
         self.live: dict[int, Block] = {}
         self.open: set[int] = set()
+        self.paused: set[int] = set()
+        self.peers: dict[int, set[int]] = {}
         self.call: Call | None = None
+        self.reaches: dict[int, tuple[int, ...]] = header.get("reaches", {})
+        self.segment: int = header.get("segment", 0)
         self.traced: bool = header.get("traced", True)
         self.alignment: dict[int, int] = header["alignment"]
         self.granularity: dict[int, int] = header["granularity"]
@@ -195,7 +212,8 @@ class Watch(Visitor):
     def _note(self, event: Event, what: str, details: dict[str, Any]) -> None:
         if what == "call":
             again = details["name"] == "close" and details["device"] not in self.ledger.open
-            self.ledger.call = call = Call(event, details, again)
+            asleep = details["device"] in self.ledger.paused
+            self.ledger.call = call = Call(event, details, again, asleep)
             call.block = self.ledger.live.get(details.get("block", 0))
             for tell in self.called:
                 tell(call)
@@ -204,6 +222,7 @@ class Watch(Visitor):
 
     def _returned(self, call: Call, event: Event, details: dict[str, Any]) -> None:
         call.status, call.code, call.message = details["status"], details["code"], details["message"]
+        call.answer = details
         if call.name == "close":
             self._close(call)
         elif call.good:
@@ -218,6 +237,8 @@ class Watch(Visitor):
             self.ledger.open.discard(call.device)
         for block in self.ledger.on(call.device):
             del self.ledger.live[block.id]
+        self.ledger.paused.discard(call.device)
+        self.ledger.peers.pop(call.device, None)
 
     def _settle(self, call: Call, details: dict[str, Any]) -> None:
         """Enter into the ledger what a call that went well has done."""
@@ -229,10 +250,24 @@ class Watch(Visitor):
         elif call.name == "allocate":
             call.block = Block(details["block"], call.device, call.arguments["space"])
             ledger.live[call.block.id] = call.block
-        if call.block and call.name in ("allocate", "grow"):
+        elif call.name in ("pause", "resume", "enable_peer"):
+            self._turn(call)
+        if call.block and call.name in ("allocate", "grow", "shrink"):
             block = call.block
             block.address, block.committed, block.size = details["address"], details["committed"], details["size"]
             block.parts = self.state.parts(block.address, block.committed)
+
+    def _turn(self, call: Call) -> None:
+        """Enter what a call changes for all blocks of its device."""
+        ledger = self.ledger
+        if call.name == "enable_peer":
+            ledger.peers.setdefault(call.device, set()).add(call.arguments["peer"])
+        elif call.name == "pause":
+            ledger.paused.add(call.device)
+        elif call.asleep:
+            ledger.paused.discard(call.device)
+            for block in ledger.on(call.device):
+                block.parts = self.state.parts(block.address, block.committed)
 
     def _driver_call(self, event: Event) -> None:
         call = self.ledger.call

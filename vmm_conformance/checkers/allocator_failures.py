@@ -76,12 +76,16 @@ class Refusals(Family):
     def _reason(self, call: Call) -> str:
         if call.struck:
             return "a failure was injected"
-        if call.name not in ("allocate", "grow") or call.code not in SHORT:
+        if call.name == "enable_peer" and call.arguments["peer"] not in self.ledger.reaches.get(call.device, ()):
+            return "the peer cannot reach this device"
+        if call.name not in ("allocate", "grow", "resume") or call.code not in SHORT:
             return ""
         if any(e.status == Status.OUT_OF_MEMORY and e.kind not in ("create", "alloc") for e in call.failures):
             return "the system is out of addresses or mappings"
+        if call.name == "resume":
+            return "memory that could not be given back is missing" if self.ledger.excused else ""
         space = call.block.space if call.block else call.arguments["space"]
-        granularity = self.ledger.granularity[space]
+        granularity = max(self.ledger.granularity[space], self.ledger.segment)
         wanted = -(-call.arguments["size"] // granularity) * granularity
         free = self.ledger.capacity[call.device] - self._used(call.device)
         return f"{wanted} bytes are more than the {free} free" if wanted > free else ""

@@ -27,8 +27,8 @@ class Lifetimes(Family):
 
     def called(self, call: Call) -> None:
         """Remember what is about to be given back while work on it is pending."""
-        blocks = self.ledger.on(call.device) if call.name == "close" else [call.block] if call.block else []
-        if call.name in ("deallocate", "grow", "close"):
+        blocks = self.ledger.on(call.device) if call.name in ("close", "pause") else [call.block] if call.block else []
+        if call.name in ("deallocate", "grow", "shrink", "pause", "close"):
             self._pending.update(
                 what for block in blocks for what in block.behind() if self.order.pending(what)
             )

@@ -1,6 +1,6 @@
 """Protocols, value types and status codes. Imports nothing else of this project."""
 
-from vmm_conformance.contracts.allocator import Allocator, AllocatorFactory, Block
+from vmm_conformance.contracts.allocator import Allocator, AllocatorFactory, Block, Statistics, WholeAllocator
 from vmm_conformance.contracts.auto import AutoBounds, AutoThreshold, Choice, CopyCosts, DeviceFigures
 from vmm_conformance.contracts.driver import (
     Access,
@@ -135,6 +135,7 @@ __all__ = [
     "Settings",
     "Slot",
     "SpaceSpec",
+    "Statistics",
     "Status",
     "StepExecutor",
     "StepExecutorFactory",
@@ -144,6 +145,7 @@ __all__ = [
     "Use",
     "VmmAllocator",
     "VmmAllocatorFactory",
+    "WholeAllocator",
     "Work",
     "WorkListener",
     "Write",

@@ -16,6 +16,14 @@ class Block(NamedTuple):
     committed: int
 
 
+class Statistics(NamedTuple):
+    """Bytes: ``requested`` by live blocks, ``committed`` of the device's memory, ``reserved`` of address space."""
+
+    requested: int
+    committed: int
+    reserved: int
+
+
 class Allocator(Protocol):
     """An allocator on one device. Refusals raise `SubjectError` or `DriverError` and change nothing.
 
@@ -29,6 +37,24 @@ class Allocator(Protocol):
     def deallocate(self, block: Block, *, stream: int) -> None: ...
     def grow(self, block: Block, size: int, *, stream: int) -> Block: ...
     def close(self) -> None: ...
+
+
+class WholeAllocator(Allocator, Protocol):
+    """An allocator with every optional part. A subject declares which it has, see `SUBJECT_CAPABILITIES`.
+
+    ``shrink`` keeps the first ``size`` bytes and returns the block that replaces ``block``; it may move,
+    and work submitted to ``stream`` before may still use what is cut off. ``trim`` gives back what stands
+    behind no live block and is over. ``pause`` gives the device the memory behind live blocks and keeps
+    their addresses; ``resume`` puts memory there again, with the contents if there was a ``backup`` and
+    with none to rely on if not. ``enable_peer`` lets one more device use all blocks, those to come included.
+    """
+
+    def shrink(self, block: Block, size: int, *, stream: int) -> Block: ...
+    def trim(self) -> None: ...
+    def pause(self, *, backup: bool) -> None: ...
+    def resume(self) -> None: ...
+    def enable_peer(self, peer: int) -> None: ...
+    def statistics(self) -> Statistics: ...
 
 
 AllocatorFactory = Callable[[Driver, int], Allocator]

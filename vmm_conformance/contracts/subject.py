@@ -34,6 +34,13 @@ CONTRACTS: Final[Mapping[str, str]] = {
 
 SUBJECT_CAPABILITIES: Final[Mapping[str, Any]] = {
     "grow": True,
+    "shrink": False,
+    "trim": False,
+    "pause": (),
+    "late_peers": False,
+    "statistics": False,
+    "deallocate": "stream",
+    "segment": 0,
     "spaces": (0,),
     "traced": True,
     "revisions": ("env-auto", "env-bytes", "flags"),
@@ -50,7 +57,13 @@ SUBJECT_CAPABILITIES: Final[Mapping[str, Any]] = {
 }
 """What a subject may declare, with the value that stands where it declares nothing.
 
-``grow``: the allocator implements grow. ``spaces``: memory spaces the allocator serves. ``traced``:
+Of an allocator: ``grow``, ``shrink``, ``trim`` and ``statistics``: it implements these calls. ``pause``: the ways in
+which it pauses, ``backup`` (contents come back) and ``discard`` (they do not). ``late_peers``: other devices get rights
+on its blocks by ``enable_peer``. ``deallocate``: ``stream`` if work submitted before may still use what is freed, grown
+or closed on, ``immediate`` if the caller waits for it. ``segment``: it takes memory in pieces of at least that many
+bytes, and may refuse a request when less than a piece is free (ALLOCATOR-9).
+
+``spaces``: memory spaces the allocator serves. ``traced``:
 its driver calls go through the driver it was given. ``revisions``: flag grammars it implements.
 
 ``auto_bounds``: the `AutoBounds` that automatic choices of a copy threshold keep to. ``auto_ties``: ``whole``, or

@@ -7,15 +7,18 @@ does nothing while there is none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from vmm_conformance.contracts import Status
+from vmm_conformance.contracts import Status, capability
 from vmm_conformance.programs.choices import Choices
 from vmm_conformance.programs.program import Program
 
 CONTRACT: Final = "allocator"
+
+PARTS: Final = ("shrink", "trim", "backup", "discard", "late_peers", "statistics")
+"""The optional parts of the contract that programs may make use of. `backup` and `discard` are ways to pause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,7 @@ class Configuration:
 
     ``streams`` is per device; there is one allocator per device. ``peers``: devices reach each other's
     memory. ``eager``: queued work runs at once. ``unmap_spans``, ``access_spans`` and ``partial_map``
-    are the driver's capabilities.
+    are the driver's capabilities. ``parts`` are those of `PARTS` whose operations were drawn.
     """
 
     devices: int = 1
@@ -46,6 +49,7 @@ class Configuration:
     unmap_spans: bool = True
     access_spans: bool = True
     partial_map: bool = True
+    parts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,56 @@ class Grow:
     block: int
     size: int
     stream: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Shrink:
+    """Shrink a block to ``size`` bytes, modulo its own, and read back what is left of what it held."""
+
+    block: int
+    size: int
+    stream: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Trim:
+    """Let a device's allocator give back what it holds for no live block."""
+
+    device: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Pause a device's allocator with whatever is live and queued; with ``backup`` contents must come back.
+
+    While it is paused blocks are not used, and what needs their memory resumes it first. A way of pausing
+    that the subject does not declare is replaced by the one that it does.
+    """
+
+    device: int = 0
+    backup: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """Resume a device's allocator, paused or not, and read back what was backed up."""
+
+    device: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class EnablePeer:
+    """Let the ``peer``-th other device use the blocks of a device's allocator."""
+
+    device: int = 0
+    peer: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Ask a device's allocator for its numbers."""
+
+    device: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,12 +202,14 @@ class Close:
     device: int = 0
 
 
-Operation = Allocate | Deallocate | Grow | Use | Check | Order | Synchronize | Progress | Fail | Close
+Optional = Shrink | Trim | Pause | Resume | EnablePeer | Statistics
+Operation = Allocate | Deallocate | Grow | Use | Check | Order | Synchronize | Progress | Fail | Close | Optional
 OPERATIONS: Final[tuple[type, ...]] = (
     Allocate, Deallocate, Grow, Use, Check, Order, Synchronize, Progress, Fail, Close,
+    Shrink, Trim, Pause, Resume, EnablePeer, Statistics,
 )  # fmt: skip
 
-ON_BLOCK: Final = frozenset({Deallocate, Grow, Use, Check})
+ON_BLOCK: Final = frozenset({Deallocate, Grow, Shrink, Use, Check})
 """The operations that need a live block."""
 
 FAILING: Final = (
@@ -170,6 +226,21 @@ WEIGHTS: Final[tuple[tuple[type, int], ...]] = (
     (Close, 1),
 )  # fmt: skip
 """How often each kind is drawn, `Allocate` aside: that comes once for every other operation or so."""
+
+PART_WEIGHTS: Final[Mapping[str, tuple[tuple[type, int], ...]]] = {
+    "shrink": ((Shrink, 4),),
+    "trim": ((Trim, 3),),
+    "backup": ((Pause, 3), (Resume, 1)),
+    "discard": ((Pause, 3), (Resume, 1)),
+    "late_peers": ((EnablePeer, 2),),
+    "statistics": ((Statistics, 2),),
+}
+"""The operations of each optional part, drawn where the configuration names it."""
+
+WHILE_PAUSED: Final = (Resume, Resume, Resume, Deallocate, Allocate, Pause, Close, Trim, Statistics)
+"""What may come next behind a pause."""
+
+_OPTIONAL: Final = frozenset({Shrink, Trim, Pause, Resume, EnablePeer, Statistics})
 
 LENGTHS: Final = (25, 37)
 """Fewest and most operations of a drawn program whose bytes do not run out."""
@@ -189,6 +260,13 @@ def decode(data: bytes, pins: Mapping[str, Any] | None = None) -> Program:
     while len(operations) < length and not choices.exhausted:
         operations.append(draw.operation(operations[-1] if operations else None))
     return Program(CONTRACT, configuration, tuple(operations))
+
+
+def declared(pins: Mapping[str, Any], subject: object) -> Mapping[str, Any]:
+    """``pins`` without the parts that ``subject`` does not declare: their operations are then not drawn."""
+    ways: Any = capability(subject, "pause")
+    has = {part: part in ways if part in ("backup", "discard") else capability(subject, part) for part in PARTS}
+    return {**pins, "parts": tuple(part for part in pins["parts"] if has[part])} if "parts" in pins else pins
 
 
 def _configuration(choices: Choices) -> Configuration:
@@ -215,17 +293,27 @@ class _Draw:
 
     def __init__(self, choices: Choices, configuration: Configuration) -> None:
         self._choices = choices
+        self._devices = configuration.devices
         self._streams = configuration.streams * configuration.devices
         self._sizes = _sizes(configuration)
         self._live = 0
+        self._parts = configuration.parts
         weights = WEIGHTS if self._streams > 1 else tuple(entry for entry in WEIGHTS if entry[0] is not Order)
-        kept = choices.subset(weights, keep=176)
+        optional = dict(entry for part in self._parts for entry in PART_WEIGHTS[part])
+        kept = choices.subset((*weights, *optional.items()), keep=176)
         wheel = [kind for kind, weight in kept for _ in range(weight)]
         self._wheel = [*wheel, *[Allocate] * max(3, len(wheel) // 2)]
+        self._next = self._behind(optional)
         self._makers: dict[type, Callable[[], Operation]] = {
             Allocate: self._allocate,
             Deallocate: lambda: Deallocate(choices.byte() & 7, self._stream()),
             Grow: lambda: Grow(choices.byte() & 7, self._size(), self._stream()),
+            Shrink: lambda: Shrink(choices.byte() & 7, self._size(), self._stream()),
+            Trim: lambda: Trim(choices.below(configuration.devices)),
+            Pause: self._pause,
+            Resume: lambda: Resume(choices.below(configuration.devices)),
+            EnablePeer: lambda: EnablePeer(choices.below(configuration.devices), choices.below(2)),
+            Statistics: lambda: Statistics(choices.below(configuration.devices)),
             Use: lambda: Use(choices.byte() & 7, self._stream()),
             Check: lambda: Check(choices.byte() & 7, self._stream()),
             Order: self._order,
@@ -235,12 +323,24 @@ class _Draw:
             Close: lambda: Close(choices.below(configuration.devices)),
         }
 
+    def _behind(self, optional: Mapping[type, int]) -> dict[type, Sequence[type]]:
+        """What is drawn behind some kinds of operation: what a failure may strike, what may meet a pause or a trim."""
+        behind: dict[type, Sequence[type]] = {
+            Fail: (Allocate, Allocate, Grow, Deallocate, *optional),
+            Pause: tuple(kind for kind in WHILE_PAUSED if kind in optional or kind not in _OPTIONAL),
+        }
+        if Trim in optional:
+            behind[Deallocate] = [*self._wheel, *[Synchronize] * len(self._wheel)]
+            behind[Synchronize] = [*self._wheel, *[Trim] * len(self._wheel)]
+        return behind
+
     def operation(self, before: Operation | None) -> Operation:
         """The next operation. After a `Fail` comes what it may strike: failures are for something.
 
         Where no block seems to be live, an operation on one becomes an allocation.
         """
-        kind = self._choices.pick((Allocate, Allocate, Grow, Deallocate) if type(before) is Fail else self._wheel)
+        wheel = self._next.get(type(before), self._wheel)
+        kind = self._choices.pick(wheel)
         if kind in ON_BLOCK and self._live <= 0:
             kind = Allocate
         self._live = 0 if kind is Close else self._live + (kind is Allocate) - (kind is Deallocate)
@@ -255,6 +355,11 @@ class _Draw:
     def _allocate(self) -> Allocate:
         place = self._choices.byte()
         return Allocate(self._size(), place % self._streams, (0, 0, 1, 2)[place >> 6])
+
+    def _pause(self) -> Pause:
+        how = self._choices.byte()
+        ways = [part == "backup" for part in self._parts if part in ("backup", "discard")]
+        return Pause((how >> 1) % self._devices, ways[how % len(ways)])
 
     def _order(self) -> Order:
         first = self._stream()

@@ -1,10 +1,11 @@
 """Runs a program of the contract ``allocator`` and records what happens.
 
 Each call on the subject stands between two notes: ``call`` with ``name`` (``open``, ``allocate``,
-``deallocate``, ``grow``, ``close``), ``device`` and the call's arguments, and ``return`` with ``status``,
-``code`` and ``message``, for a block also ``block`` (a number that is never used again), ``address``,
-``size`` and ``committed``. The harness's ``launch`` events between them are the caller's work: reads of
-what earlier ones wrote, and writes of new tokens. `allocator_facts.header` says what the driver is.
+``deallocate``, ``grow``, ``close`` and those of optional parts), ``device`` and the call's arguments, and
+``return`` with ``status``, ``code`` and ``message``, for a block also ``block`` (a number that is never used
+again), ``address``, ``size`` and ``committed``, for statistics their numbers.
+The harness's ``launch`` events between them are the caller's work: reads of what earlier ones wrote, and
+writes of new tokens. `allocator_facts.header` says what the driver is.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from vmm_conformance.contracts import (
     DriverError,
     DriverOptions,
     Range,
+    Statistics,
     Write,
     capability,
     status_name,
@@ -28,8 +30,9 @@ from vmm_conformance.history.events import HARNESS, History
 from vmm_conformance.programs import allocator as ops
 from vmm_conformance.programs.program import Program
 from vmm_conformance.running.allocator_facts import driver_options, header
+from vmm_conformance.running.allocator_parts import OK, Held, Parts, as_block, outcome_of, skipped
 from vmm_conformance.running.caller import TokenSource, marks
-from vmm_conformance.running.caller_order import CallerOrder, Moment
+from vmm_conformance.running.caller_order import CallerOrder
 from vmm_conformance.running.outcome import Outcome, attempt
 from vmm_conformance.running.recorder import Recorder
 
@@ -53,29 +56,11 @@ def run(program: Program, subject: Any, open_driver: OpenDriver) -> History:
     return history
 
 
-class _Held:
-    """A live block: where its tokens are (offset and length), and the last the caller did with it.
-
-    ``told`` is the stream that the allocator last heard of for it.
-    """
-
-    __slots__ = ("block", "device", "id", "last", "marks", "size", "told")
-
-    def __init__(self, identity: int, device: int, block: Block, size: int, last: Moment) -> None:
-        self.id = identity
-        self.device = device
-        self.block = block
-        self.size = size
-        self.last = last
-        self.told = last.stream
-        self.marks: list[Range] = []
-
-
-class _Run:
+class _Run(Parts):
     """One program being run."""
 
     def __init__(self, configuration: ops.Configuration, subject: Any, recorder: Recorder) -> None:
-        self.subject = subject
+        super().__init__(subject)
         self.recorder = recorder
         self.driver = recorder.harness
         self.devices = min(configuration.devices, recorder.driver.device_count)
@@ -91,7 +76,7 @@ class _Run:
         ]
         self.events: dict[int, int] = {}
         self.allocators: dict[int, Allocator] = {}
-        self.live: list[_Held] = []
+        self.live: list[Held] = []
         self.blocks = 0
         self._handlers = self._table()
 
@@ -101,6 +86,8 @@ class _Run:
             ops.Allocate: self._allocate,
             ops.Deallocate: self._on_block(self._deallocate),
             ops.Grow: self._on_block(self._grow),
+            ops.Shrink: self._on_block(self._shrink),
+            **self.parts_table(),
             ops.Use: self._on_block(self._use),
             ops.Check: self._on_block(self._check),
             ops.Order: self._order,
@@ -117,7 +104,7 @@ class _Run:
         try:
             outcome = self._handlers[type(operation)](operation)
         except DriverError as error:
-            outcome = _outcome("refused", status_name(error.status), f"the caller's own call: {error}")
+            outcome = outcome_of("refused", status_name(error.status), f"the caller's own call: {error}")
         self.recorder.event(HARNESS, "end", (outcome,))
 
     def finish(self, number: int) -> None:
@@ -125,7 +112,8 @@ class _Run:
         self.recorder.op = number
         try:
             for held in self.live:
-                self._submit(held, held.last.stream)
+                if held.device not in self.paused:
+                    self._submit(held, held.last.stream)
             self.recorder.faults.clear()
             for device in sorted(self.allocators):
                 self._close_device(device)
@@ -165,7 +153,8 @@ class _Run:
         outcome = attempt(lambda: answer.append(action()))
         made = answer[0] if answer and isinstance(answer[0], Block) else None
         if made is None:
-            self.recorder.note("return", **outcome)
+            counted = answer[0]._asdict() if answer and isinstance(answer[0], Statistics) else {}
+            self.recorder.note("return", **outcome, **counted)
         else:
             outcome["message"] = f"block {block}: {made.committed} bytes at {made.address:#x}"
             self.recorder.note("return", **outcome, block=block, **made._asdict())
@@ -174,7 +163,7 @@ class _Run:
     def _open(self, device: int) -> Outcome:
         """A fresh allocator on ``device``, unless one is open."""
         if device in self.allocators:
-            return _OK
+            return OK
 
         def make() -> None:
             self.allocators[device] = self.subject.allocator(self.recorder.subject, device)
@@ -188,6 +177,8 @@ class _Run:
         opened = self._open(device)
         if opened["status"] != "ok":
             return opened
+        if not self.awake(device):
+            return skipped("the allocator stays paused")
         allocator, handle, size = self.allocators[device], self.streams[stream], operation.size
         self.blocks += 1
         outcome, block = self._call(
@@ -200,16 +191,18 @@ class _Run:
             space=space,
         )
         if block is not None:
-            held = _Held(self.blocks, device, block, size, self.order.submit(stream))
+            held = Held(self.blocks, device, block, size, self.order.submit(stream))
             self.live.append(held)
             self._submit(held, stream, marks(size))
         return outcome
 
-    def _deallocate(self, held: _Held, stream: int, operation: ops.Deallocate) -> Outcome:
-        self._submit(held, stream)
+    def _deallocate(self, held: Held, stream: int, operation: ops.Deallocate) -> Outcome:
+        if held.device not in self.paused:
+            self._submit(held, stream)
         return self._give_up(held, stream)
 
-    def _give_up(self, held: _Held, stream: int) -> Outcome:
+    def _give_up(self, held: Held, stream: int) -> Outcome:
+        self.wait(held)
         allocator, handle = self.allocators[held.device], self.streams[stream]
         outcome, _ = self._call(
             "deallocate",
@@ -222,10 +215,11 @@ class _Run:
             self.live.remove(held)
         return outcome
 
-    def _grow(self, held: _Held, stream: int, operation: ops.Grow) -> Outcome:
+    def _grow(self, held: Held, stream: int, operation: ops.Grow) -> Outcome:
         if not self.grows:
-            return _skipped("the subject declares grow=False")
+            return skipped("the subject declares grow=False")
         size = operation.size if operation.size > held.size else held.size + operation.size
+        self.wait(held)
         allocator, handle = self.allocators[held.device], self.streams[stream]
         outcome, block = self._call(
             "grow",
@@ -244,16 +238,18 @@ class _Run:
     def _close(self, operation: ops.Close) -> Outcome:
         device = operation.device % self.devices
         if device not in self.allocators:
-            return _skipped("nothing is open on this device")
+            return skipped("nothing is open on this device")
         return self._close_device(device)
 
     def _close_device(self, device: int) -> Outcome:
         """Close and close again; where a failure was injected, once more without it."""
-        for held in [held for held in self.live if held.device == device]:
+        for held in self.on(device):
             if not self.order.ordered(held.last, held.told):
                 # The allocator cannot know of work on a stream that it was never told of.
                 self._give_up(held, held.last.stream)
+        self.wait(*self.on(device))
         self.live = [held for held in self.live if held.device != device]
+        self.paused.discard(device)
         allocator = self.allocators.pop(device)
         outcome, _ = self._call("close", device, allocator.close)
         if outcome["status"] != "ok":
@@ -264,19 +260,21 @@ class _Run:
 
     # -- the caller's work
 
-    def _on_block(self, handler: Callable[[_Held, int, Any], Outcome]) -> Callable[[Any], Outcome]:
+    def _on_block(self, handler: Callable[[Held, int, Any], Outcome]) -> Callable[[Any], Outcome]:
         """``handler`` with the live block that an operation means, and a stream that may use it."""
 
         def handle(operation: Any) -> Outcome:
             if not self.live:
-                return _skipped("no block is live")
+                return skipped("no block is live")
             held = self.live[operation.block % len(self.live)]
+            if type(operation) is not ops.Deallocate and not self.awake(held.device):
+                return skipped("the allocator stays paused")
             stream = held.device * self.streams_each + operation.stream % self.streams_each
             return handler(held, stream if self.order.ordered(held.last, stream) else held.last.stream, operation)
 
         return handle
 
-    def _submit(self, held: _Held, stream: int, written: tuple[Range, ...] = ()) -> None:
+    def _submit(self, held: Held, stream: int, written: tuple[Range, ...] = ()) -> None:
         """Queue work that reads the block's tokens, and writes new ones where ``written`` says."""
         base = held.block.address
         held.last = self.order.submit(stream)
@@ -287,58 +285,39 @@ class _Run:
         if reads or writes:
             self.driver.launch(self.streams[stream], reads=reads, writes=writes)
 
-    def _use(self, held: _Held, stream: int, operation: ops.Use) -> Outcome:
+    def _use(self, held: Held, stream: int, operation: ops.Use) -> Outcome:
         self._submit(held, stream, marks(held.size))
-        return _OK
+        return OK
 
-    def _check(self, held: _Held, stream: int, operation: ops.Check) -> Outcome:
+    def _check(self, held: Held, stream: int, operation: ops.Check) -> Outcome:
         self._submit(held, stream)
-        return _OK
+        return OK
 
     def _order(self, operation: ops.Order) -> Outcome:
         first, then = operation.first % len(self.streams), operation.then % len(self.streams)
         if first == then:
-            return _skipped("a stream is always in order with itself")
+            return skipped("a stream is always in order with itself")
         if first not in self.events:
             self.events[first] = self.driver.event_create(first // self.streams_each)
         self.driver.event_record(self.events[first], self.streams[first])
         self.driver.stream_wait_event(self.streams[then], self.events[first])
         self.order.wait(first, then)
-        return _OK
+        return OK
 
     def _synchronize(self, operation: ops.Synchronize) -> Outcome:
         stream = operation.stream % len(self.streams)
         self.driver.stream_synchronize(self.streams[stream])
         self.order.synchronize(stream)
-        return _OK
+        return OK
 
     def _progress(self, operation: ops.Progress) -> Outcome:
         self.driver.progress(self.streams[operation.stream % len(self.streams)], operation.count)
-        return _OK
+        return OK
 
     def _fail(self, operation: ops.Fail) -> Outcome:
         self.recorder.faults.inject(operation.kind, operation.k, operation.status)
-        return _OK
-
-
-_OK: Outcome = {"status": "ok", "code": "", "message": ""}
-
-
-def _outcome(status: str, code: str, message: str) -> Outcome:
-    return {"status": status, "code": code, "message": message}
-
-
-def _skipped(why: str) -> Outcome:
-    return _outcome("skipped", "", why)
+        return OK
 
 
 def _overlaps(mark: Range, written: tuple[Range, ...]) -> bool:
     return any(mark.address < other.end and other.address < mark.end for other in written)
-
-
-def as_block(call: str, answer: object) -> Block:
-    """``answer`` as a block. Raises ``TypeError``, a crash of the subject, if it is none."""
-    if isinstance(answer, Block) and all(type(number) is int for number in answer):
-        return answer
-    raise TypeError(f"{call} returned {answer!r} where a Block (address, size, committed) was expected")
-

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from vmm_conformance.contracts import (
     Driver,
@@ -16,7 +16,16 @@ from vmm_conformance.contracts import (
 from vmm_conformance.programs import allocator as ops
 from vmm_conformance.programs.program import Program
 
-GROW = "ALLOCATOR-6"
+PARTS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
+    ("grow", ("ALLOCATOR-6",)),
+    ("shrink", ("ALLOCATOR-11",)),
+    ("trim", ("ALLOCATOR-12",)),
+    ("pause", ("ALLOCATOR-13", "ALLOCATOR-14", "ALLOCATOR-15")),
+    ("late_peers", ("ALLOCATOR-16",)),
+    ("statistics", ("ALLOCATOR-17",)),
+)
+"""The capabilities without which invariants say nothing."""
+STREAM_ORDER: Final = "ALLOCATOR-5"
 
 
 def driver_options(configuration: ops.Configuration) -> DriverOptions:
@@ -54,7 +63,6 @@ def _known(driver: Driver, space: int) -> bool:
 def header(program: Program, subject: Any, driver: Driver, options: DriverOptions) -> dict[str, Any]:
     """What a judge must know: per space recommended granularity and alignment, per device free bytes."""
     spaces = _served(program.configuration, subject, driver)
-    grows = bool(capability(subject, "grow"))
     return {
         "contract": program.contract,
         "configuration": program.configuration,
@@ -64,5 +72,23 @@ def header(program: Program, subject: Any, driver: Driver, options: DriverOption
         "capacity": {device: driver.mem_info(device).free for device in range(driver.device_count)},
         "unmap_waits": driver.capabilities.unmap_waits,
         "traced": bool(capability(subject, "traced")),
-        "not_applicable": {} if grows else {GROW: "the subject declares grow=False"},
+        "segment": capability(subject, "segment"),
+        "reaches": {device: _peers(driver, device) for device in range(driver.device_count)},
+        "not_applicable": _not_applicable(subject),
     }
+
+
+def _peers(driver: Driver, device: int) -> tuple[int, ...]:
+    """The other devices that can reach memory of ``device``."""
+    others = (peer for peer in range(driver.device_count) if peer != device)
+    return tuple(peer for peer in others if driver.can_access_peer(peer, device))
+
+
+def _not_applicable(subject: Any) -> dict[str, str]:
+    """Why invariants do not apply: parts that the subject does not declare, and order that its caller keeps."""
+    declared = {name: capability(subject, name) for name, _ in PARTS}
+    reasons = {id: f"the subject declares {name}={declared[name]}" for name, ids in PARTS for id in ids
+               if not declared[name]}  # fmt: skip
+    if capability(subject, "deallocate") == "immediate":
+        reasons[STREAM_ORDER] = "the subject declares deallocate=immediate: its caller waits for work first"
+    return reasons

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
@@ -53,6 +53,10 @@ class Bench:
     open_driver: OpenDriver
     unseen: frozenset[str] = frozenset()
     """Invariants that cannot be judged, since the subject's driver calls cannot be recorded."""
+
+    def decode(self, data: bytes, pins: Mapping[str, Any]) -> Program:
+        """The program that ``data`` stands for, with nothing in it that the subject does not declare."""
+        return self.plug.decode(data, self.plug.declared(pins, self.subject))
 
     def run(self, program: Program) -> Judged:
         """Run and judge ``program`` once."""

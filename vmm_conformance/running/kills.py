@@ -143,7 +143,7 @@ def _explorations(suite: Suite, seed: int, budget: int, bench: Bench) -> Iterato
     while done < budget:
         for exploration in _by_share(suite.explorations, turn):
             for data in _chunk(suite.contract, exploration, seed, turn):
-                yield f"explore/{exploration.id}", bench.plug.decode(data, exploration.pins)
+                yield f"explore/{exploration.id}", bench.decode(data, exploration.pins)
                 done += 1
         turn += 1
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from typing import Any, Final, NamedTuple
@@ -16,11 +16,15 @@ OpenDriver = Callable[[DriverOptions], Driver]
 
 
 class Plug(NamedTuple):
-    """One contract: ``decode(data, pins)``, ``run(program, subject, open_driver)``, ``judge(history)``."""
+    """One contract: ``decode(data, pins)``, ``run(program, subject, open_driver)``, ``judge(history)``.
+
+    ``declared(pins, subject)``: the pins without what the subject does not declare.
+    """
 
     decode: Callable[..., Program]
     run: Callable[[Program, Any, OpenDriver], History]
     judge: Callable[[History], Judge]
+    declared: Callable[[Mapping[str, Any], object], Mapping[str, Any]] = lambda pins, subject: pins
 
 
 _MODULES: Final = {
@@ -39,4 +43,5 @@ _MODULES: Final = {
 def plug(contract: str) -> Plug:
     """The plug of ``contract``. Raises ``KeyError`` if there is no such contract."""
     decode, run, judge = (import_module(f"vmm_conformance.{name}") for name in _MODULES[contract])
-    return Plug(decode.decode, run.run, judge.judge)
+    plugged = Plug(decode.decode, run.run, judge.judge)
+    return plugged._replace(declared=decode.declared) if hasattr(decode, "declared") else plugged

@@ -178,7 +178,7 @@ def _explore(
     item: Item, exploration: Exploration, options: Options, bench: Bench, seen: Seen, progress: Progress | None
 ) -> None:
     def consume(data: bytes) -> None:
-        _one(bench.plug.decode(data, exploration.pins), bench, seen)
+        _one(bench.decode(data, exploration.pins), bench, seen)
         if progress is not None:
             progress(seen.programs, item.planned, len(seen.first))
 

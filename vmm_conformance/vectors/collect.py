@@ -62,7 +62,7 @@ def _candidates(contract: str, bench: Bench) -> Iterator[Program]:
     source = random.Random(f"vectors of {contract}")
     for number, exploration in enumerate(islice(cycle(suite.explorations), PROGRAMS)):
         size = min(LONGEST, SHORTEST + number // GROWTH)
-        yield bench.plug.decode(source.randbytes(size), exploration.pins)
+        yield bench.decode(source.randbytes(size), exploration.pins)
 
 
 def _smaller(bench: Bench, made: Made) -> Made:

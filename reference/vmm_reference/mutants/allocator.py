@@ -7,18 +7,21 @@ from typing import Any, Final
 
 from vmm_conformance.contracts import Allocator, Driver, Mutant
 from vmm_reference.allocator import VmmAllocator
+from vmm_reference.allocator_parts import PausingAllocator
 from vmm_reference.mutants import allocators as wrong
 from vmm_reference.mutants import allocators_ending as ending
+from vmm_reference.mutants import allocators_parts as parts
+from vmm_reference.subject import PAUSING
 
 
 class AllocatorMutant:
     """A subject with one wrong allocator."""
 
-    capabilities: Final[Mapping[str, Any]] = {"grow": True, "spaces": (0, 1, 5)}
-
     def __init__(self, name: str, kind: type[VmmAllocator]) -> None:
         self.name = name
         self._kind = kind
+        parts = PAUSING if issubclass(kind, PausingAllocator) else {}
+        self.capabilities: Mapping[str, Any] = {"grow": True, "spaces": (0, 1, 5), **parts}
 
     def allocator(self, driver: Driver, device: int) -> Allocator:
         """A fresh wrong allocator."""
@@ -81,4 +84,23 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     _mutant("zero-is-one", wrong.ZeroIsOne, 10),
     _mutant("zero-is-null", wrong.ZeroIsNull, 10),
     _mutant("zero-is-short", wrong.ZeroIsShort, 10),
+    _mutant("shrinks-empty", parts.ShrinksEmpty, 11),
+    _mutant("shrinks-in-name", parts.ShrinksInName, 11),
+    _mutant("shrinks-unseen", parts.ShrinksUnseen, 5),
+    _mutant("trims-nothing", parts.TrimsNothing, 12),
+    _mutant("trims-oldest", parts.TrimsOldest, 12),
+    _mutant("trims-unseen", parts.TrimsUnseen, 5),
+    _mutant("pauses-in-name", parts.PausesInName, 13),
+    _mutant("pauses-mapped-only", parts.PausesMappedOnly, 13),
+    _mutant("pauses-unseen", parts.PausesUnseen, 5),
+    _mutant("backup-skipped", parts.BackupSkipped, 14),
+    _mutant("backup-short", parts.BackupShort, 14),
+    _mutant("resumes-for-itself", parts.ResumesForItself, 14, 16),
+    _mutant("refuses-again", parts.RefusesAgain, 15, 9),
+    _mutant("resumes-again", parts.ResumesAgain, 15),
+    _mutant("late-peer-ignored", parts.LatePeerIgnored, 16),
+    _mutant("late-peer-forgotten", parts.LatePeerForgotten, 16),
+    _mutant("impossible-peer", parts.ImpossiblePeer, 16),
+    _mutant("counts-requested", parts.CountsRequested, 17),
+    _mutant("counts-live", parts.CountsLive, 17),
 )

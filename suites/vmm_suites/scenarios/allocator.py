@@ -25,6 +25,7 @@ from vmm_conformance.programs.allocator import (
 )
 from vmm_conformance.programs.program import Program
 from vmm_conformance.programs.scenario import Scenario
+from vmm_suites.scenarios.allocator_parts import PARTS
 
 G: Final = 4096
 UNKNOWN: Final = Status.UNKNOWN.value
@@ -218,4 +219,4 @@ KINDS: Final = (
     ),
 )  # fmt: skip
 
-SCENARIOS: Final[tuple[Scenario, ...]] = (*FAILURES, *GROWTH, *STREAM_ORDER, *KINDS)
+SCENARIOS: Final[tuple[Scenario, ...]] = (*FAILURES, *GROWTH, *STREAM_ORDER, *KINDS, *PARTS)

@@ -1,0 +1,300 @@
+"""The checker against histories of optional parts: right ones, wrong ones, and ones that test nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import pytest
+from stories import FIRST, RW, A, B, G, Story, broken
+
+ONE, TWO = b"11111111", b"22222222"
+Tell = Callable[[Story], None]
+
+
+def opened(tell: Tell, **header: object) -> Story:
+    story = Story(**header)
+    story.open()
+    tell(story)
+    return story
+
+
+def one_block(s: Story) -> None:
+    s.allocate(1, A)
+
+
+
+def shrunk(s: Story) -> None:
+    """Two pieces, the second of which goes behind its stream."""
+    two_pieces(s)
+    s.write(1, TWO, offset=G)
+    s.call("shrink", block=1, size=100, stream=FIRST)
+    s.gave_block(1, 100, A, G)
+    s.read(1, ONE)
+    s.subject("stream_synchronize", FIRST)
+    s.subject("unmap", A + G, G)
+    s.subject("release", 2)
+
+
+def two_pieces(s: Story) -> None:
+    s.call("allocate", block=1, size=2 * G, stream=FIRST, space=0)
+    s.subject("reserve", 2 * G, 0, 0, result=A)
+    for handle in (1, 2):
+        s.subject("create", G, 0, 0, result=handle)
+        s.show(A + (handle - 1) * G, handle=handle)
+    s.gave_block(1, 2 * G, A, 2 * G)
+    s.write(1, ONE)
+
+
+def trimmed(s: Story) -> None:
+    s.allocate(1, A)
+    s.write(1, ONE)
+    s.deallocate(1)
+    s.harness("stream_synchronize", FIRST)
+    s.call("trim")
+    s.unback(A, handle=1)
+    s.gave()
+
+
+def trimmed_with_work_pending(s: Story) -> None:
+    s.allocate(1, A)
+    s.write(1, ONE)
+    s.deallocate(1)
+    s.call("trim")
+    s.gave()
+
+
+def paused(s: Story, *, backup: bool = True) -> None:
+    s.allocate(1, A)
+    s.write(1, ONE)
+    s.call("pause", backup=backup)
+    s.subject("device_synchronize", 0)
+    s.subject("unmap", A, G)
+    s.subject("release", 1)
+    s.gave()
+
+
+def came_back(s: Story) -> None:
+    paused(s)
+    s.call("resume")
+    s.subject("create", G, 0, 0, result=2)
+    s.show(A, handle=2)
+    s.gave()
+    s.read(1, ONE)
+
+
+def came_back_bare(s: Story) -> None:
+    """Without a backup the block holds anything."""
+    paused(s, backup=False)
+    s.call("resume")
+    s.subject("create", G, 0, 0, result=2)
+    s.show(A, handle=2)
+    s.gave()
+    s.read(1, TWO)
+
+
+def paused_twice(s: Story) -> None:
+    paused(s)
+    s.call("pause", backup=False)
+    s.gave()
+
+
+def peer_enabled(s: Story) -> None:
+    s.allocate(1, A)
+    s.call("enable_peer", peer=1)
+    s.subject("set_access", A, G, ((1, RW),))
+    s.gave()
+    s.call("allocate", block=2, size=100, stream=FIRST, space=0)
+    s.back(B, handle=2)
+    s.subject("set_access", B, G, ((1, RW),))
+    s.gave_block(2, 100, B, G)
+
+
+def peer_refused(s: Story) -> None:
+    s.call("enable_peer", peer=2)
+    s.refused("INVALID_ARGUMENT")
+
+
+def counted(s: Story) -> None:
+    s.allocate(1, A)
+    s.call("statistics")
+    s.gave(requested=100, committed=G, reserved=G)
+
+
+PARTS_GOOD: list[tuple[Tell, dict[int, int]]] = [
+    (shrunk, {11: 2, 5: 1}),
+    (trimmed, {12: 1}),
+    (trimmed_with_work_pending, {12: 0}),
+    (paused, {13: 1, 5: 1}),
+    (came_back, {13: 1, 14: 2}),
+    (came_back_bare, {14: 1}),
+    (paused_twice, {15: 1}),
+    (peer_enabled, {16: 2}),
+    (peer_refused, {16: 1}),
+    (counted, {17: 1}),
+]
+REACHES = {0: (1,), 1: (0,)}
+
+
+@pytest.mark.parametrize(("tell", "witnesses"), PARTS_GOOD, ids=[tell.__name__ for tell, _ in PARTS_GOOD])
+def test_right_history_of_an_optional_part(tell: Tell, witnesses: dict[int, int]) -> None:
+    story = opened(tell, reaches=REACHES)
+    assert broken(story) == [], story.judged().findings
+    counted = story.judged().witnesses
+    assert {number: counted[f"ALLOCATOR-{number}"] for number in witnesses} == witnesses
+
+
+def shrunk_to_other_bytes(s: Story) -> None:
+    two_pieces(s)
+    s.call("shrink", block=1, size=100, stream=FIRST)
+    s.gave_block(1, 100, A, G)
+    s.read(1, TWO)
+
+
+def shrunk_to_more(s: Story) -> None:
+    s.allocate(1, A)
+    s.call("shrink", block=1, size=50, stream=FIRST)
+    s.back(B, handle=2, size=2 * G)
+    s.gave_block(1, 50, B, 2 * G)
+
+
+def shrunk_in_name(s: Story) -> None:
+    s.allocate(1, A)
+    s.call("shrink", block=1, size=50, stream=FIRST)
+    s.gave_block(1, 100, A, G)
+
+
+def shrunk_at_once(s: Story) -> None:
+    two_pieces(s)
+    s.write(1, TWO, offset=G)
+    s.call("shrink", block=1, size=100, stream=FIRST)
+    s.subject("unmap", A + G, G)
+    s.gave_block(1, 100, A, G)
+
+
+def trimmed_nothing(s: Story) -> None:
+    s.allocate(1, A)
+    s.deallocate(1)
+    s.harness("stream_synchronize", FIRST)
+    s.call("trim")
+    s.gave()
+
+
+def paused_with_handle(s: Story) -> None:
+    s.allocate(1, A)
+    s.call("pause", backup=True)
+    s.subject("unmap", A, G)
+    s.gave()
+
+
+def paused_without_addresses(s: Story) -> None:
+    s.allocate(1, A)
+    s.call("pause", backup=True)
+    s.unback(A, handle=1)
+    s.gave()
+
+
+def paused_at_once(s: Story) -> None:
+    s.allocate(1, A)
+    s.write(1, ONE)
+    s.call("pause", backup=True)
+    s.subject("unmap", A, G)
+    s.subject("release", 1)
+    s.gave()
+
+
+def came_back_without_memory(s: Story) -> None:
+    paused(s)
+    s.call("resume")
+    s.gave()
+
+
+def came_back_with_other_bytes(s: Story) -> None:
+    paused(s)
+    s.call("resume")
+    s.subject("create", G, 0, 0, result=2)
+    s.show(A, handle=2)
+    s.gave()
+    s.read(1, TWO)
+
+
+def resumed_again(s: Story) -> None:
+    s.allocate(1, A)
+    s.call("resume")
+    s.subject("set_access", A, G, ((0, RW),))
+    s.gave()
+
+
+def peer_ignored(s: Story) -> None:
+    s.allocate(1, A)
+    s.call("enable_peer", peer=1)
+    s.gave()
+
+
+def peer_forgotten(s: Story) -> None:
+    s.call("enable_peer", peer=1)
+    s.gave()
+    s.allocate(1, A)
+
+
+def peer_out_of_reach(s: Story) -> None:
+    s.call("enable_peer", peer=2)
+    s.gave()
+
+
+def counted_wrong(s: Story) -> None:
+    s.allocate(1, A)
+    s.call("statistics")
+    s.gave(requested=100, committed=100, reserved=G)
+
+
+PARTS_BAD: list[tuple[int, tuple[Tell, ...]]] = [
+    (11, (shrunk_to_other_bytes, shrunk_to_more, shrunk_in_name)),
+    (5, (shrunk_at_once, paused_at_once)),
+    (12, (trimmed_nothing,)),
+    (13, (paused_with_handle, paused_without_addresses)),
+    (14, (came_back_without_memory, came_back_with_other_bytes)),
+    (15, (resumed_again,)),
+    (16, (peer_ignored, peer_forgotten, peer_out_of_reach)),
+    (17, (counted_wrong,)),
+]
+PARTS_CASES = [pytest.param(f"ALLOCATOR-{n}", tell, id=tell.__name__) for n, tells in PARTS_BAD for tell in tells]
+
+
+@pytest.mark.parametrize(("invariant", "tell"), PARTS_CASES)
+def test_wrong_history_of_an_optional_part(invariant: str, tell: Tell) -> None:
+    story = opened(tell, reaches=REACHES)
+    assert broken(story)[:1] == [invariant], story.judged().findings
+    assert story.judged().findings[0].expected
+
+
+def paused_empty(s: Story) -> None:
+    s.call("pause", backup=True)
+    s.gave()
+    s.call("resume")
+    s.gave()
+
+
+def trimmed_empty(s: Story) -> None:
+    s.call("trim")
+    s.gave()
+
+
+VACUOUS = [(one_block, range(11, 18)), (paused_empty, (13, 14, 15)), (trimmed_empty, (12,))]
+
+
+@pytest.mark.parametrize(("tell", "untested"), VACUOUS)
+def test_vacuous_history_of_an_optional_part(tell: Tell, untested: Iterable[int]) -> None:
+    story = opened(tell, reaches=REACHES)
+    assert broken(story) == []
+    assert [number for number in untested if story.judged().witnesses[f"ALLOCATOR-{number}"]] == []
+
+
+def test_a_request_below_a_segment_may_be_refused() -> None:
+    def short(s: Story) -> None:
+        s.allocate(1, A, 7 * G, committed=7 * G)
+        s.call("allocate", block=2, size=100, stream=FIRST, space=0)
+        s.subject("create", 4 * G, 0, 0, status=2)
+        s.refused()
+
+    assert broken(opened(short)) == ["ALLOCATOR-9"]
+    assert broken(opened(short, segment=4 * G)) == []
