@@ -29,10 +29,12 @@ from vmm_reference.auto_threshold import BOUNDS
 from vmm_reference.step_executor import SkipRemapExecutor
 
 SIZED: Final = {"shrink": True, "trim": True, "late_peers": True, "statistics": True}
+EXPANDABLE: Final = {"grow": False, "trim": True, "statistics": True}
 PAUSING: Final = {**SIZED, "pause": ("backup", "discard")}
 ALLOCATORS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
     "small": ("vmm_reference.allocator:VmmAllocator", {}),
     "sized": ("vmm_reference.allocator_parts:SizedAllocator", SIZED),
+    "expandable": ("vmm_reference.expandable:ExpandableAllocator", EXPANDABLE),
     "pausing": ("vmm_reference.allocator_parts:PausingAllocator", PAUSING),
 }
 """The reference's allocators: where each is, and the optional parts that it has."""

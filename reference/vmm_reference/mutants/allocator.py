@@ -8,27 +8,33 @@ from typing import Any, Final
 from vmm_conformance.contracts import Allocator, Driver, Mutant
 from vmm_reference.allocator import VmmAllocator
 from vmm_reference.allocator_parts import PausingAllocator
+from vmm_reference.expandable import ExpandableAllocator
 from vmm_reference.mutants import allocators as wrong
 from vmm_reference.mutants import allocators_ending as ending
 from vmm_reference.mutants import allocators_parts as parts
-from vmm_reference.subject import PAUSING
+from vmm_reference.mutants import expandables
+from vmm_reference.subject import EXPANDABLE, PAUSING
+
+Kind = type[VmmAllocator] | type[ExpandableAllocator]
 
 
 class AllocatorMutant:
     """A subject with one wrong allocator."""
 
-    def __init__(self, name: str, kind: type[VmmAllocator]) -> None:
+    def __init__(self, name: str, kind: Kind) -> None:
         self.name = name
         self._kind = kind
-        parts = PAUSING if issubclass(kind, PausingAllocator) else {}
-        self.capabilities: Mapping[str, Any] = {"grow": True, "spaces": (0, 1, 5), **parts}
+        whole = PAUSING if issubclass(kind, PausingAllocator) else {}
+        declared = EXPANDABLE if issubclass(kind, ExpandableAllocator) else whole
+        self.capabilities: Mapping[str, Any] = {"grow": True, "spaces": (0, 1, 5), **declared}
 
     def allocator(self, driver: Driver, device: int) -> Allocator:
         """A fresh wrong allocator."""
-        return self._kind(driver, device)
+        made: Allocator = self._kind(driver, device)  # type: ignore[assignment] # one that does not grow
+        return made
 
 
-def _mutant(name: str, kind: type[VmmAllocator], *breaks: int, source: str = "") -> Mutant:
+def _mutant(name: str, kind: Kind, *breaks: int, source: str = "") -> Mutant:
     """The mutant ``allocator-name``, made to break the invariants with these numbers."""
     identity = f"allocator-{name}"
     note = " ".join((kind.__doc__ or "").split())
@@ -103,4 +109,7 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     _mutant("impossible-peer", parts.ImpossiblePeer, 16),
     _mutant("counts-requested", parts.CountsRequested, 17),
     _mutant("counts-live", parts.CountsLive, 17),
+    _mutant("segment-any-stream", expandables.ReusesAny, 5),
+    _mutant("segment-trimmed-unseen", expandables.TrimsUnseen, 5),
+    _mutant("segment-gap-too-small", expandables.GapTooSmall, 1, 5),
 )

@@ -74,6 +74,11 @@ def _undo_fails(cause: str, undo: str) -> Scenario:
 
 
 FAILURES: Final = (
+    _scenario(
+        "create-3-fails", PLAIN,
+        (Fail("create", 3), Allocate(3 * G), Allocate(G), Allocate(G), Use(0), Check(0), Close()), (4, 7, 8),
+        "the third piece of memory is refused: that of one block, or of the third",
+    ),
     *(_failure(kind, 1) for kind in ("reserve", "create", "map", "set_access")),
     *(_failure(kind, 2) for kind in ("map", "set_access")),
     *(_failed_free(kind) for kind in ("event_create", "event_record", "event_query", "unmap", "release")),
@@ -81,7 +86,7 @@ FAILURES: Final = (
     _undo_fails("map", "release"),
     _undo_fails("map", "address_free"),
     _undo_fails("set_access", "unmap"),
-)
+)  # fmt: skip
 
 GROWTH: Final = (
     _scenario(
