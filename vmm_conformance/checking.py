@@ -21,13 +21,16 @@ def check(
     driver: str = "host",
     invariant: str = "",
     hardened: bool = False,
+    isolation: str = "none",
+    timeout: int = 60,
     report: Path | str | None = None,
 ) -> Report:
-    """Run the suites on ``subject`` in this process and report.
+    """Run the suites on ``subject`` and report; in this process, or with ``isolation="process"`` in a child.
 
     ``subject`` is an object with a factory per contract, or its spec as text (an installed name or
     ``module:attribute``, with ``,key=value`` parameters). ``contracts`` leaves the others out. ``budget``
     is ``smoke``, ``dev``, ``ci`` or ``nightly``: 50, 500, 2,000 or 100,000 programs per contract.
+    ``timeout`` are the seconds that an operation may take in a child, which finds its subject by its spec alone.
     ``report`` is a folder for ``report.json``, ``conformance.xml`` and the programs of failures.
 
     Raises `BadInvocation`, a ``ValueError``, for a name that does not exist, and says what does.
@@ -37,9 +40,12 @@ def check(
         if name not in CONTRACTS:
             raise BadInvocation(f"unknown contract {name!r}; accepted: {', '.join(CONTRACTS)}")
     spec = subject if isinstance(subject, str) else _name(subject)
+    if isolation == "process" and not isinstance(subject, str):
+        raise BadInvocation("isolation 'process' needs the subject's spec, an installed name or module:attribute")
     invocation = Invocation(
-        subjects=(spec,), driver=driver, budget=budget, seed=seed, invariant=invariant, hardened=hardened
-    )
+        subjects=(spec,), driver=driver, budget=budget, seed=seed, invariant=invariant, hardened=hardened,
+        isolation=isolation, timeout=timeout,
+    )  # fmt: skip
     invocation.check_names()
     subjects = invocation.subject_objects() if isinstance(subject, str) else {spec: subject}
     made = run_all(invocation, subjects, contracts=chosen)

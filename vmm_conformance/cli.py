@@ -113,7 +113,7 @@ def _add_replay(commands: Any) -> None:
     parser = _command(commands, "replay", _replay, text, example)
     parser.add_argument("file", metavar="FILE", type=Path, help="a program as JSON")
     for option in OPTIONS:
-        if option.name in ("subject", "driver"):
+        if option.name in ("subject", "driver", "isolation", "timeout"):
             parser.add_argument(f"--{option.name}", **option.arguments())
 
 
@@ -167,8 +167,7 @@ def _run(parsed: argparse.Namespace) -> int:
 def _replay(parsed: argparse.Namespace) -> int:
     from vmm_conformance.commands import replay
 
-    given = {"subject": parsed.subject, "driver": parsed.driver, "replay": parsed.file}
-    return replay(gather(given, os.environ)[0])
+    return replay(gather({**vars(parsed), "replay": parsed.file}, os.environ)[0])
 
 
 def _mutants(parsed: argparse.Namespace) -> int:

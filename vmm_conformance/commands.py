@@ -11,10 +11,12 @@ from typing import Final
 from vmm_conformance.catalogue import catalogue
 from vmm_conformance.contracts import Mutant
 from vmm_conformance.invocation import BadInvocation, Invocation
+from vmm_conformance.programs.program import Program
 from vmm_conformance.related import all_mutants
 from vmm_conformance.replaying import read_program, replayed
 from vmm_conformance.reporting import kill_table, probed
 from vmm_conformance.reporting.conclusion import decisive, describe, publish, scene
+from vmm_conformance.reporting.endings import describe_ending
 from vmm_conformance.reporting.model import SubjectReport
 from vmm_conformance.reporting.programs import FOLDER, program_name
 from vmm_conformance.reporting.progress import Progress
@@ -23,7 +25,7 @@ from vmm_conformance.reporting.text import count
 from vmm_conformance.running.kills import Kill, kill_matrix
 from vmm_conformance.running.probe import probe as probe_driver
 from vmm_conformance.running.results import ItemResult
-from vmm_conformance.running.session import Item
+from vmm_conformance.running.session import Item, end_children
 from vmm_conformance.running.subjects import open_driver
 from vmm_conformance.whole_run import run_all
 from vmm_conformance.width import terminal_width
@@ -65,19 +67,30 @@ def _broken(section: SubjectReport, invocation: Invocation, subject: object, dir
 
 
 def replay(invocation: Invocation) -> int:
-    """Run the program of ``invocation.replay`` on each subject; returns 1 if there are findings."""
+    """Run the program of ``invocation.replay`` on each subject; returns 1 for a finding or an ended process."""
     invocation.check_names()
     assert invocation.replay is not None
     program = read_program(invocation.replay)
     found = False
-    for spec, subject in invocation.subject_objects().items():
-        result = replayed(program, spec, subject, invocation)
-        where = scene(spec, subject, driver=invocation.driver, seed=invocation.seed)
-        files = dict.fromkeys((failure.invariant for failure in result.failures), str(invocation.replay))
-        found = found or bool(result.failures)
-        lines = describe(result.failures, catalogue(), where, files, terminal_width())
-        print("\n".join(lines or [_quiet(result)]))
+    try:
+        for spec, subject in invocation.subject_objects().items():
+            found = _replay_one(program, spec, subject, invocation) or found
+    finally:
+        end_children()
     return int(found)
+
+
+def _replay_one(program: Program, spec: str, subject: object, invocation: Invocation) -> bool:
+    """Run ``program``, print what came of it; whether there is anything to complain about."""
+    result = replayed(program, spec, subject, invocation)
+    where, width = scene(spec, subject, driver=invocation.driver, seed=invocation.seed), terminal_width()
+    file = str(invocation.replay)
+    files = dict.fromkeys((failure.invariant for failure in result.failures), file)
+    lines = describe(result.failures, catalogue(), where, files, width)
+    for ending in result.endings:
+        lines += describe_ending(ending, result.item, file, spec, invocation.driver, width)
+    print("\n".join(lines or [_quiet(result)]))
+    return bool(result.failures or result.endings)
 
 
 def _quiet(result: ItemResult) -> str:

@@ -70,6 +70,17 @@ OPTIONS: Final = (
     Option("replay", "FILE", "run this one program in place of the suites"),
     Option("hardened", "", "let a broken inferred must fail the run too"),
     Option("database", "", "remember failing examples in Hypothesis' database, and try them first"),
+    Option(
+        "isolation",
+        "NAME",
+        "none, or process: run programs in a child process; one that crashes, exits, is killed or hangs is a verdict"
+        " with its program, and the rest goes on in a fresh child (default: none)",
+    ),
+    Option(
+        "timeout",
+        "SECONDS",
+        "under process isolation, how long an operation may take until its process is ended (default: 60)",
+    ),
 )
 
 
@@ -86,6 +97,8 @@ class Invocation:
     replay: Path | None = None
     hardened: bool = False
     database: bool = False
+    isolation: str = "none"
+    timeout: int = 60
 
     def options(self) -> Options:
         """The options of a session."""
@@ -98,6 +111,8 @@ class Invocation:
             prefix=self.invariant,
             database=self.database,
             hardened=self.hardened,
+            isolation=self.isolation,
+            timeout=self.timeout,
         )
 
     def subject_objects(self) -> dict[str, object]:
@@ -123,9 +138,12 @@ class Invocation:
         """The same for names alone, without subjects and without reading files."""
         from vmm_conformance.catalogue import catalogue
         from vmm_conformance.drivers.opening import parse
-        from vmm_conformance.running.session import BUDGETS
+        from vmm_conformance.running.session import BUDGETS, ISOLATIONS
 
         _one_of("budget", self.budget, BUDGETS)
+        _one_of("isolation", self.isolation, ISOLATIONS)
+        if self.timeout < 1:
+            raise BadInvocation(f"timeout must be at least 1 second, got {self.timeout}")
         try:
             parse(self.driver)
         except ValueError as error:
@@ -168,7 +186,7 @@ def _read(option: Option, value: Any) -> Any:
         return tuple(value.split() if isinstance(value, str) else value)
     if not option.metavar:
         return _switch(option, value)
-    if option.name == "seed":
+    if option.name in ("seed", "timeout"):
         return _whole(option, str(value))
     return Path(value) if option.name in ("report", "replay") else str(value)
 

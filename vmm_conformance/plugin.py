@@ -7,6 +7,7 @@ the functions import what they need when they are first used.
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -60,6 +61,13 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(str(error)) from None
     if not _is_worker(config):
         config.pluginmanager.register(Listener(config), "vmm-conformance-listener")
+
+
+def pytest_unconfigure() -> None:
+    """End the child process that ran programs, if there is one: of a controller as of a worker."""
+    session = sys.modules.get("vmm_conformance.running.session")
+    if session is not None:
+        session.end_children()
 
 
 def _is_worker(config: pytest.Config) -> bool:

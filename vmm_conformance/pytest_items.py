@@ -15,8 +15,11 @@ from vmm_conformance.programs.scenario import Scenario
 from vmm_conformance.pytest_progress import Here, There, progress_of
 from vmm_conformance.replaying import REPLAY, replay_items, replayed
 from vmm_conformance.reporting.conclusion import complaint, decisive, describe, driver_info, publish, scene
+from vmm_conformance.reporting.endings import describe_ending
+from vmm_conformance.reporting.endings import where as ended_where
 from vmm_conformance.reporting.model import Report
 from vmm_conformance.reporting.report import build
+from vmm_conformance.reporting.screen import Scene
 from vmm_conformance.reporting.terminal import summary
 from vmm_conformance.running.results import ALL, UNAVAILABLE, ItemResult
 from vmm_conformance.running.session import Item, plan, run_item
@@ -96,13 +99,20 @@ class SuiteItem:
         asked, width = self._invocation, self._node.config.stash[WIDTH]
         where = scene(self.item.subject_spec, self._subject, driver=asked.driver, seed=asked.seed)
         if self.item.kind == REPLAY:
-            files = dict.fromkeys((failure.invariant for failure in result.failures), str(asked.replay))
-            text = "\n".join(describe(result.failures, catalogue(), where, files, width))
+            text = "\n".join(_replay_lines(result, str(asked.replay), where, width))
         else:
             counted = decisive(catalogue(), prefix=asked.invariant, hardened=asked.hardened)
             text = complaint(result, counted, catalogue(), where, asked.report, width)
         if text:
             pytest.fail(text, pytrace=False)
+
+
+def _replay_lines(result: ItemResult, file: str, where: Scene, width: int) -> list[str]:
+    files = dict.fromkeys((failure.invariant for failure in result.failures), file)
+    lines = describe(result.failures, catalogue(), where, files, width)
+    for ending in result.endings:
+        lines += describe_ending(ending, result.item, file, where.spec, where.driver, width)
+    return lines
 
 
 def _properties(item: Item, result: ItemResult) -> list[tuple[str, object]]:
@@ -114,6 +124,7 @@ def _properties(item: Item, result: ItemResult) -> list[tuple[str, object]]:
         ("vmm_subject", item.subject_spec),
         ("vmm_invariants", " ".join(sorted(id for id, count in result.witnesses.items() if count))),
         *([("vmm_broken", " ".join(broken))] if broken else []),
+        *((f"vmm_{ending.kind}", f"the process {ending.how} {ended_where(ending)}") for ending in result.endings),
     ]
 
 

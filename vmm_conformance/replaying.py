@@ -11,9 +11,11 @@ from vmm_conformance.programs.codec import ProgramError
 from vmm_conformance.programs.files import load
 from vmm_conformance.programs.program import Program
 from vmm_conformance.programs.scenario import Scenario
-from vmm_conformance.running.explore import failure_of
+from vmm_conformance.running.ended import Ended
+from vmm_conformance.running.endings import ending_of
+from vmm_conformance.running.explore import Lost, failure_of
 from vmm_conformance.running.results import ItemResult
-from vmm_conformance.running.session import Item, bench_for
+from vmm_conformance.running.session import Item, bench_of
 
 REPLAY: Final = "replay"
 
@@ -38,23 +40,23 @@ def replay_items(invocation: Invocation) -> tuple[Item, ...]:
 
 
 def replayed(program: Program, spec: str, subject: object, invocation: Invocation) -> ItemResult:
-    """The result of ``program`` on ``subject``, the program as it is. Raises `BadInvocation` if it does not fit."""
+    """The result of ``program`` on ``subject``, the program as it is, isolated if that was asked for.
+
+    Raises `BadInvocation` if it does not fit.
+    """
     if program.contract not in contracts_of(subject):
         offered = ", ".join(contracts_of(subject)) or "none"
         raise BadInvocation(
             f"the program is for the contract {program.contract}, which {spec} does not offer; it offers {offered}"
         )
-    bench = bench_for(program.contract, subject, invocation.driver)
-    judged = bench.run(program)
-    failures = [failure_of(bench, id, program, small=False) for id in judged.broken()]
-    return ItemResult(
-        item=f"replay[{spec}]",
-        kind=REPLAY,
-        contract=program.contract,
-        subject=spec,
-        driver=invocation.driver,
-        planned=1,
-        executed=1,
-        witnesses=dict(judged.judge.witnesses),
-        failures=failures,
-    )
+    bench = bench_of(program.contract, spec, subject, invocation.options())
+    result = ItemResult(f"replay[{spec}]", REPLAY, program.contract, spec, invocation.driver, planned=1)
+    try:
+        judged = bench.run(program)
+    except Ended as ended:
+        result.state = ended.kind
+        result.endings = [ending_of(bench, Lost(program, 1, ended), small=False)]
+        return result
+    result.executed, result.witnesses = 1, dict(judged.judge.witnesses)
+    result.failures = [failure_of(bench, id, program, small=False) for id in judged.broken()]
+    return result

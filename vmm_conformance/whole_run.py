@@ -14,7 +14,7 @@ from vmm_conformance.reporting.model import Report
 from vmm_conformance.reporting.progress import Progress
 from vmm_conformance.reporting.report import build
 from vmm_conformance.running.results import ItemResult
-from vmm_conformance.running.session import Item, Options, know, plan, run_item
+from vmm_conformance.running.session import Item, Options, end_children, know, plan, run_item
 
 Done = Callable[[Item, ItemResult], None]
 
@@ -39,7 +39,10 @@ def run_all(
     items = plan(subjects, options)
     start = time.monotonic()
     chosen = [item for item in items if contracts is None or item.contract in contracts]
-    results = _results(chosen, options, done, progress)
+    try:
+        results = _results(chosen, options, done, progress)
+    finally:
+        end_children()
     driver, seconds = driver_info(options.driver), time.monotonic() - start
     return build(results, items, options, subjects, catalogue(), driver=driver, seconds=seconds)
 

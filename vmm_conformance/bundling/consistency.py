@@ -50,7 +50,7 @@ def _footer(section: Data, options: Options) -> Piece:
     spec, footer = section["subject"]["spec"], section["footer"]
     subject = SubjectInfo(**{**section["subject"], "contracts": tuple(section["subject"]["contracts"])})
     entries = tuple(_entry(entry, options) for entry in section["invariants"])
-    rows = tuple(ItemReport(**item) for item in section["items"])
+    rows = tuple(ItemReport(**{**item, "endings": ()}) for item in section["items"])
     made = conclude(subject, entries, rows, options)
     again: Data = {
         "expected": list(made.expected), "executed": list(made.executed), "complete": made.complete,

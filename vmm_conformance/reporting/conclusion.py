@@ -11,6 +11,7 @@ from vmm_conformance.catalogue import Catalogue
 from vmm_conformance.contracts import DriverOptions
 from vmm_conformance.drivers.opening import facts
 from vmm_conformance.reporting import badge, json_report, junit
+from vmm_conformance.reporting.endings import describe_ending, write_ending, write_endings
 from vmm_conformance.reporting.html import page
 from vmm_conformance.reporting.html.documents import Document
 from vmm_conformance.reporting.model import DriverInfo, Report, SubjectInfo
@@ -45,6 +46,7 @@ def publish(report: Report, directory: Path | None) -> str:
     if directory is None:
         if _any_failures(report):
             write_programs(report, own_directory())
+            write_endings(report, own_directory())
         return DEFAULT_DIRECTORY
     json_report.write(report, directory)
     junit.write(report, directory)
@@ -55,7 +57,8 @@ def publish(report: Report, directory: Path | None) -> str:
 
 
 def _any_failures(report: Report) -> bool:
-    return any(entry.failures for section in report.subjects for entry in section.invariants)
+    failed = any(entry.failures for section in report.subjects for entry in section.invariants)
+    return failed or any(row.endings for section in report.subjects for row in section.items)
 
 
 def own_directory() -> Path:
@@ -98,7 +101,7 @@ def complaint(
     each. Their programs are written into ``directory``, or below ``.vmm``.
     """
     failures = [failure for failure in result.failures if failure.invariant in counted]
-    target = (directory or own_directory()) if failures else Path()
+    target = (directory or own_directory()) if failures or result.endings else Path()
     files = {failure.invariant: str(write_program(target, failure, scene.spec)) for failure in failures}
     lines = describe(failures, catalogue, scene, files, width)
     for id, reason in sorted(result.unknown.items()):
@@ -106,6 +109,9 @@ def complaint(
     if result.state in ("crash", "timeout"):
         ended = "crashed" if result.state == "crash" else "ran out of time"
         lines.append(f"{result.item} {ended} after {result.executed:,} of {count(result.planned, 'program')}")
+    for ending in result.endings:
+        file = str(write_ending(target, ending, result.item, scene.spec))
+        lines += describe_ending(ending, result.item, file, scene.spec, scene.driver, width)
     return "\n".join(lines)
 
 

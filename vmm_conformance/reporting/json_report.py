@@ -8,7 +8,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
-from vmm_conformance.reporting.model import InvariantReport, Report, SubjectReport
+from vmm_conformance.reporting.endings import as_data, write_endings
+from vmm_conformance.reporting.model import InvariantReport, ItemReport, Report, SubjectReport
 from vmm_conformance.reporting.programs import FOLDER, program_name, write_histories, write_programs
 from vmm_conformance.reporting.symbolic import symbolic, symbolic_map, symbolic_picture
 from vmm_conformance.running.results import Failure
@@ -52,6 +53,7 @@ def write(report: Report, directory: Path) -> Path:
     directory.mkdir(parents=True, exist_ok=True)
     write_programs(report, directory)
     write_histories(report, directory)
+    write_endings(report, directory)
     path = directory / FILE
     path.write_text(json.dumps(to_json(report), indent=2) + "\n", "utf-8")
     return path
@@ -62,7 +64,7 @@ def _subject(section: SubjectReport) -> dict[str, Any]:
     return {
         "subject": {**asdict(subject), "contracts": list(subject.contracts)},
         "invariants": [_invariant(entry, subject.spec) for entry in section.invariants],
-        "items": [asdict(item) for item in section.items],
+        "items": [_item(item, subject.spec) for item in section.items],
         "footer": {
             "expected": list(section.expected),
             "executed": list(section.executed),
@@ -71,6 +73,11 @@ def _subject(section: SubjectReport) -> dict[str, Any]:
             "reasons": list(section.reasons),
         },
     }
+
+
+def _item(item: ItemReport, spec: str) -> dict[str, Any]:
+    endings = [as_data(ending, item.id, spec) for ending in item.endings]
+    return {**asdict(replace(item, endings=())), "endings": endings}
 
 
 def _invariant(entry: InvariantReport, spec: str) -> dict[str, Any]:

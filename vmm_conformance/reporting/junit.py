@@ -14,6 +14,10 @@ not applicable   ``skipped``                                  ``not applicable: 
 waived           ``skipped``                                  ``waived: `` and the waiver's reason
 ===============  ===========================================  =======================================
 
+An item whose process ended, under process isolation, has a case of its own: ``classname`` is
+``subject.contract.item``, the name is the item's id, and the ``error`` has the type ``crash`` or ``timeout``,
+how and where it ended, the file of its program, the stack, and the command that repeats it.
+
 A case's ``classname`` is ``subject.contract.area``, its name the invariant's id, its ``status`` the
 verdict. A broken should is a ``failure`` too, though it never changes the overall verdict, which is a
 property of the suite like everything else about the run.
@@ -26,11 +30,13 @@ from typing import Any, Final
 
 from junit_xml import TestCase, TestSuite, to_xml_report_string
 
-from vmm_conformance.reporting.model import InvariantReport, Report, SubjectReport
+from vmm_conformance.reporting.endings import describe_ending, ended_items, ending_name, where
+from vmm_conformance.reporting.model import InvariantReport, ItemReport, Report, SubjectReport
 from vmm_conformance.reporting.programs import FOLDER, program_name
 from vmm_conformance.reporting.symbolic import symbolic
 from vmm_conformance.reporting.terminal import titled
 from vmm_conformance.reporting.verdicts import Verdict
+from vmm_conformance.running.results import Ending
 
 FILE: Final = "conformance.xml"
 _SKIPPED = (Verdict.NOT_EXERCISED, Verdict.NOT_APPLICABLE, Verdict.WAIVED)
@@ -61,6 +67,7 @@ def _suite(section: SubjectReport, report: Report) -> Any:
         **{f"option.{name}": value for name, value in report.options.items()},
     }
     cases = [_case(entry, section) for entry in section.invariants]
+    cases += [_ended(row, ending, section, report.driver.name) for row, ending in ended_items(section)]
     return TestSuite(titled(section), cases, properties=properties)
 
 
@@ -76,6 +83,15 @@ def _case(entry: InvariantReport, section: SubjectReport) -> Any:
         case.add_skipped_info(f"{verdict.value}: {entry.ruling.reason}")
     elif verdict is not Verdict.PASS:
         case.add_error_info(entry.ruling.reason, entry.invariant.statement, verdict.value)
+    return case
+
+
+def _ended(row: ItemReport, ending: Ending, section: SubjectReport, driver: str) -> Any:
+    spec = section.subject.spec
+    file = f"{FOLDER}/{ending_name(ending.kind, row.id, spec)}"
+    case = TestCase(row.id, classname=f"{spec.replace('.', '-')}.{row.contract}.item", status=ending.kind)
+    lines = describe_ending(ending, row.id, file, spec, driver, width=200)
+    case.add_error_info(f"the process {ending.how} {where(ending)}", "\n".join(lines), ending.kind)
     return case
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from vmm_conformance.catalogue import Invariant
 from vmm_conformance.contracts import contracts_of
 from vmm_conformance.reporting.verdicts import Overall, Ruling, Verdict
-from vmm_conformance.running.results import Failure
+from vmm_conformance.running.results import Ending, Failure
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,10 @@ class InvariantReport:
 
 @dataclass(frozen=True, slots=True)
 class ItemReport:
-    """One planned item: ``state`` is that of its result, or ``not run``; ``seconds`` is a duration."""
+    """One planned item: ``state`` is that of its result, or ``not run``; ``seconds`` is a duration.
+
+    ``endings`` are programs that ended their process.
+    """
 
     id: str
     kind: str
@@ -82,6 +85,7 @@ class ItemReport:
     planned: int
     executed: int
     seconds: float
+    endings: tuple[Ending, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

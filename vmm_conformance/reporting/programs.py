@@ -6,7 +6,7 @@ import os
 import re
 import tempfile
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from vmm_conformance.programs.files import layout
 from vmm_conformance.reporting.model import Report
@@ -33,7 +33,12 @@ def write_program(directory: Path, failure: Failure, spec: str) -> Path:
 
     The content is what ``--vmm-replay`` and ``vmm-conformance replay`` read.
     """
-    return _write(directory / FOLDER / program_name(failure.invariant, spec), layout(failure.program))
+    return write_data(directory / FOLDER / program_name(failure.invariant, spec), failure.program)
+
+
+def write_data(path: Path, program: dict[str, Any]) -> Path:
+    """Write a program's JSON data to ``path``, whole or not at all, and return ``path``."""
+    return _write(path, layout(program))
 
 
 def _write(path: Path, text: str) -> Path:

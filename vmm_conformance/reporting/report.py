@@ -162,6 +162,7 @@ def _row(item: Item, result: ItemResult | None) -> ItemReport:
         result.planned,
         result.executed,
         round(result.seconds, 3),
+        tuple(result.endings),
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from typing import Final
 
+from vmm_conformance.reporting.endings import describe_ending, ended_items, ending_name
 from vmm_conformance.reporting.model import InvariantReport, Report, SubjectReport
 from vmm_conformance.reporting.programs import FOLDER, program_name
 from vmm_conformance.reporting.screen import replay_command
@@ -15,6 +16,7 @@ from vmm_conformance.reporting.text import clip, few, wrap
 from vmm_conformance.reporting.verdicts import Verdict
 
 REPLAYS_SHOWN: Final = 5
+ENDINGS_SHOWN: Final = 3
 
 
 def summary(report: Report, *, directory: str = "", width: int = 80) -> list[str]:
@@ -39,6 +41,7 @@ def _block(section: SubjectReport, report: Report, directory: str, width: int) -
         for area, entries in _grouped(group, lambda entry: entry.invariant.order[0]):
             yield f"    {area:<11}{tally(entries)}"
             yield from _details(entries, width)
+    yield from _endings(section, report.driver.name, directory, width)
     yield from _replays(section, directory)
     yield from verdict_lines(section, width)
 
@@ -82,6 +85,16 @@ def _details(entries: Iterable[InvariantReport], width: int) -> Iterator[str]:
             alike.setdefault((entry.verdict, entry.ruling.reason), []).append(entry.id)
     for (verdict, reason), ids in alike.items():
         yield from wrap(f"{few(ids, 10)} {verdict.value}: {reason}", width, indent=" " * 6, lines=3)
+
+
+def _endings(section: SubjectReport, driver: str, directory: str, width: int) -> Iterator[str]:
+    ended = list(ended_items(section))
+    for row, ending in ended[:ENDINGS_SHOWN]:
+        spec = section.subject.spec
+        file = f"{directory or FOLDER}{'/' + FOLDER if directory else ''}/{ending_name(ending.kind, row.id, spec)}"
+        yield from (f"  {line}" for line in describe_ending(ending, row.id, file, spec, driver, width - 2))
+    if len(ended) > ENDINGS_SHOWN:
+        yield f"  ({len(ended) - ENDINGS_SHOWN} more ended their process)"
 
 
 def _failed(entry: InvariantReport) -> str:

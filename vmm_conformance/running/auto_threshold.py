@@ -17,6 +17,7 @@ from vmm_conformance.contracts import Choice, Driver, DriverError, DriverOptions
 from vmm_conformance.history.events import HARNESS, Event, History
 from vmm_conformance.programs import auto_threshold as ops
 from vmm_conformance.programs.program import Program
+from vmm_conformance.running import journal
 from vmm_conformance.running.auto_step import step_with
 from vmm_conformance.running.outcome import Outcome, attempt
 
@@ -70,6 +71,7 @@ class _Run:
     def operation(self, number: int, operation: ops.Operation) -> None:
         """Run one operation of the program."""
         self.op = number
+        journal.began(number)
         self._event("begin", operation)
         self._event("end", self._handlers[type(operation)](operation))
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import gc
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from vmm_conformance.checkers.judge import Finding, Judge
 from vmm_conformance.history.events import History
 from vmm_conformance.programs.files import to_data
 from vmm_conformance.programs.program import Program
 from vmm_conformance.programs.shrink import shrink
+from vmm_conformance.running.ended import Ended
 from vmm_conformance.running.evidence import address_map, outcomes
 from vmm_conformance.running.histories import dumps
 from vmm_conformance.running.pictures.picture import picture
@@ -28,6 +30,8 @@ BATCH: Final = 1_000
 """Programs that one run of Hypothesis makes: it remembers them all, and a nightly run makes 100,000."""
 REPEATS: Final = 5
 """Re-runs of a minimal program that decide whether it fails every time."""
+MOST_DEATHS: Final = 10
+"""Candidates that may end their process while one failing program is made small."""
 
 
 class Judged(NamedTuple):
@@ -66,19 +70,68 @@ class Bench:
             judge.forget(self.unseen)
         return Judged(history, judge)
 
+    def missing(self) -> str:
+        """Nothing: what a bench in this process needs was had when it was made."""
+        return ""
+
+    def brief(self, program: Program) -> Judged:
+        """The same, for callers that need no events: a bench in another process leaves them there."""
+        return self.run(program)
+
+
+class Runs(Protocol):
+    """What runs programs: a `Bench`, here or in another process, where a program may end it (`Ended`)."""
+
+    @property
+    def plug(self) -> Plug:
+        """The contract."""
+        ...
+
+    @property
+    def unseen(self) -> frozenset[str]:
+        """See `Bench.unseen`."""
+        ...
+
+    def decode(self, data: bytes, pins: Mapping[str, Any]) -> Program:
+        """See `Bench.decode`."""
+        ...
+
+    def run(self, program: Program) -> Judged:
+        """Run and judge ``program`` once."""
+        ...
+
+    def brief(self, program: Program) -> Judged:
+        """The same; the history may be without events."""
+        ...
+
+    def missing(self) -> str:
+        """Why nothing can be run here, or empty."""
+        ...
+
+
+class Lost(NamedTuple):
+    """A program that ended its process, and its number among those of its item."""
+
+    program: Program
+    before: int
+    ended: Ended
+
 
 @dataclass(slots=True)
 class Seen:
     """What many programs came to.
 
     ``first`` keeps the first failing program of each invariant; ``inapplicable`` says of an invariant
-    why the subject's declarations rule it out.
+    why the subject's declarations rule it out. ``lost`` keeps, by kind, the first program that ended its
+    process, and ``deaths`` counts all of them.
     """
 
     programs: int = 0
     witnesses: dict[str, int] = field(default_factory=dict)
     inapplicable: dict[str, str] = field(default_factory=dict)
     first: dict[str, tuple[Program, int]] = field(default_factory=dict)
+    lost: dict[str, Lost] = field(default_factory=dict)
+    deaths: Counter[str] = field(default_factory=Counter)
 
     def add(self, program: Program, judged: Judged) -> None:
         """Count one judged program."""
@@ -89,11 +142,25 @@ class Seen:
         for id in judged.broken():
             self.first.setdefault(id, (program, self.programs))
 
+    def lose(self, program: Program, ended: Ended) -> None:
+        """Remember a program that ended its process."""
+        self.deaths[ended.kind] += 1
+        self.lost.setdefault(ended.kind, Lost(program, self.programs + self.deaths.total(), ended))
 
-def generate(count: int, seed: int, consume: Callable[[bytes], None], *, key: str = "", database: bool = False) -> None:
+
+def generate(
+    count: int,
+    seed: int,
+    consume: Callable[[bytes], None],
+    *,
+    key: str = "",
+    database: bool = False,
+    over: Callable[[], bool] = lambda: False,
+) -> None:
     """Hand ``count`` byte strings to ``consume``; equal seeds give equal strings, in batches of `BATCH`.
 
     With ``database`` Hypothesis' example database of the working directory is tried first, under ``key``.
+    When ``over`` says so, no further batch is begun.
     """
     from hypothesis import HealthCheck, Phase, given, settings, strategies
     from hypothesis import seed as seeded
@@ -111,6 +178,8 @@ def generate(count: int, seed: int, consume: Callable[[bytes], None], *, key: st
     body.__name__ = body.__qualname__ = f"explore_{key}"
     with _rarely_collecting():
         for number, size in enumerate(_batches(count)):
+            if over():
+                return
             wrapped = given(strategies.binary(min_size=BYTES, max_size=BYTES))(body)
             configured = settings(
                 max_examples=size,
@@ -142,7 +211,7 @@ def _rarely_collecting() -> Iterator[None]:
 
 
 def failures(
-    bench: Bench, seen: Seen, *, small: bool = True, after: Callable[[], None] = lambda: None
+    bench: Runs, seen: Seen, *, small: bool = True, after: Callable[[], None] = lambda: None
 ) -> list[Failure]:
     """For each broken invariant its failing program, made small unless told not to.
 
@@ -155,11 +224,20 @@ def failures(
     return made
 
 
-def failure_of(bench: Bench, id: str, program: Program, before: int = 1, *, small: bool = True) -> Failure:
+def failure_of(bench: Runs, id: str, program: Program, before: int = 1, *, small: bool = True) -> Failure:
     """The evidence that ``program`` breaks ``id``; made small first unless told not to."""
 
+    deaths = 0
+
     def fails(candidate: Program) -> bool:
-        return id in bench.run(candidate).broken()
+        nonlocal deaths
+        if deaths == MOST_DEATHS:
+            return False
+        try:
+            return id in bench.brief(candidate).broken()
+        except Ended:  # fails in another way, and each time that takes a process
+            deaths += 1
+            return False
 
     smaller = shrink(program, fails) if small else program
     shown, judged, repeats = _confirm(bench, id, (smaller, program))
@@ -177,16 +255,24 @@ def failure_of(bench: Bench, id: str, program: Program, before: int = 1, *, smal
         consequences=sorted(other for other in broken if other != id),
         repeats=repeats,
         programs_before=before,
-        picture=picture(judged.history, finding),
+        picture=picture(judged.history, finding) if judged.history.events else None,
         history=dumps(judged.history),
     )
 
 
-def _confirm(bench: Bench, id: str, candidates: Iterable[Program]) -> tuple[Program, Judged, str]:
+def _again(bench: Runs, program: Program) -> Judged:
+    """One more run; one that ends its process shows nothing."""
+    try:
+        return bench.run(program)
+    except Ended:
+        return Judged(History(), Judge())
+
+
+def _confirm(bench: Runs, id: str, candidates: Iterable[Program]) -> tuple[Program, Judged, str]:
     """Run candidates until one fails again: that one, a failing run of it, and how often it fails."""
     last: tuple[Program, Judged, str] | None = None
     for program in candidates:
-        runs = [bench.run(program) for _ in range(REPEATS)]
+        runs = [_again(bench, program) for _ in range(REPEATS)]
         failing = [judged for judged in runs if id in judged.broken()]
         label = "deterministic" if len(failing) == REPEATS else f"flaky {len(failing)}/{REPEATS}"
         last = program, (failing or runs)[0], label

@@ -13,6 +13,7 @@ from vmm_conformance.contracts import FlagReader, Revision, capability
 from vmm_conformance.history.events import HARNESS, Event, History
 from vmm_conformance.programs.flags import CONTRACT, Read
 from vmm_conformance.programs.program import Program
+from vmm_conformance.running import journal
 from vmm_conformance.running.outcome import Outcome, attempt
 
 
@@ -31,6 +32,7 @@ def run(program: Program, subject: Any, open_driver: object = None) -> History:
 
     process = _Process(subject, program.configuration.revision)
     for op, operation in enumerate(program.operations):
+        journal.began(op)
         record(op, "begin", operation)
         if isinstance(operation, Read):
             outcome, note = process.read(operation)

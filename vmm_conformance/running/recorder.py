@@ -8,6 +8,7 @@ from typing import Any
 
 from vmm_conformance.contracts import Driver, Work
 from vmm_conformance.history.events import DEVICE, HARNESS, SUBJECT, Event, History
+from vmm_conformance.running import journal
 from vmm_conformance.running.faults import Faults
 from vmm_conformance.running.recorded import Now, record
 
@@ -37,6 +38,7 @@ class Recorder:
 
     @op.setter
     def op(self, index: int) -> None:
+        journal.began(index)
         self.now.op = index
 
     @property

@@ -40,12 +40,33 @@ class Failure:
 
 
 @dataclass(slots=True)
+class Ending:
+    """A program that ended its process, under process isolation.
+
+    ``kind`` is ``crash`` or ``timeout``, ``how`` says it in words. ``op`` is the operation that did not return (-1
+    before the first, the program's length while the subject was closed). ``program`` is the program's JSON form,
+    made small; ``stack`` the innermost Python frames; ``repeats`` how many re-runs of it ended the same way;
+    ``times`` how many programs of the item ended so.
+    """
+
+    kind: str
+    how: str
+    op: int
+    program: dict[str, Any]
+    stack: list[str] = field(default_factory=list)
+    repeats: str = "deterministic"
+    programs_before: int = 0
+    times: int = 1
+
+
+@dataclass(slots=True)
 class ItemResult:
     """One exploration or scenario, run on one subject over one driver.
 
     ``planned`` and ``executed`` count programs. ``state`` is ``done``, ``stopped`` (interrupted),
     ``crash``, ``timeout`` or ``unavailable`` (no such driver here). ``unknown`` maps an invariant to what
-    broke its checker; ``untested`` maps an invariant to why this item could not exercise it.
+    broke its checker; ``untested`` maps an invariant to why this item could not exercise it. ``endings`` has, at most
+    one of each kind, the first programs that ended their process.
     """
 
     item: str
@@ -60,6 +81,7 @@ class ItemResult:
     failures: list[Failure] = field(default_factory=list)
     unknown: dict[str, str] = field(default_factory=dict)
     untested: dict[str, str] = field(default_factory=dict)
+    endings: list[Ending] = field(default_factory=list)
     seconds: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
@@ -70,4 +92,5 @@ class ItemResult:
     def from_json(cls, data: dict[str, Any]) -> ItemResult:
         """The inverse of `to_json`."""
         failures = [Failure(**failure) for failure in data["failures"]]
-        return cls(**{**data, "failures": failures})
+        endings = [Ending(**ending) for ending in data["endings"]]
+        return cls(**{**data, "failures": failures, "endings": endings})

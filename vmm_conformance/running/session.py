@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 import time
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from vmm_conformance.contracts import capability, contracts_of
 from vmm_conformance.programs.program import Program
 from vmm_conformance.programs.scenario import Scenario
-from vmm_conformance.running.explore import Bench, Seen, failures, generate
+from vmm_conformance.running.ended import Ended, reason
+from vmm_conformance.running.endings import endings, given_up
+from vmm_conformance.running.explore import Bench, Runs, Seen, failures, generate
 from vmm_conformance.running.plugs import plug
 from vmm_conformance.running.results import ALL, NOT_APPLICABLE, UNAVAILABLE, ItemResult
 from vmm_conformance.running.subjects import DRIVERS, open_driver, resolve_subject, unavailable
@@ -21,6 +24,9 @@ __all__ = ["BUDGETS", "DRIVERS", "Item", "Options", "bench_for", "plan", "run_it
 
 BUDGETS: Final[Mapping[str, int]] = {"smoke": 50, "dev": 500, "ci": 2_000, "nightly": 100_000}
 """Programs per contract."""
+
+ISOLATIONS: Final = ("none", "process")
+"""Where programs run: in this process, or in a child of it whose end is a verdict."""
 
 Progress = Callable[[int, int, int], None]
 """``progress(done, planned, broken)``: programs done and planned, invariants found broken so far."""
@@ -36,6 +42,13 @@ class Options:
     prefix: str = ""
     database: bool = False
     hardened: bool = False
+    isolation: str = "none"
+    timeout: int = 60
+
+    @property
+    def isolated(self) -> bool:
+        """Whether programs run in a child process."""
+        return self.isolation == "process"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +113,24 @@ def bench_for(contract: str, subject: object, driver: str = "host") -> Bench:
     return Bench(plug(contract), subject, open_driver(driver), _unseen(contract, subject))
 
 
+def bench_of(contract: str, spec: str, subject: object, options: Options) -> Runs:
+    """The same as ``options`` ask: in this process, or in a child that finds the subject by ``spec``."""
+    if not options.isolated:
+        return bench_for(contract, subject, options.driver)
+    from vmm_conformance.running.isolated.bench import IsolatedBench
+    from vmm_conformance.running.isolated.child import Place
+
+    place = Place(contract, spec, options.driver)
+    return IsolatedBench(plug(contract), place, subject, options.timeout, _unseen(contract, subject))
+
+
+def end_children() -> None:
+    """End the child process of this one, if there is one."""
+    module = sys.modules.get("vmm_conformance.running.isolated.process")
+    if module is not None:
+        module.KEEPER.close()
+
+
 def _unseen(contract: str, subject: object) -> frozenset[str]:
     """What cannot be judged of a subject that does not use the driver it is given."""
     from vmm_conformance.catalogue import catalogue
@@ -119,30 +150,44 @@ def run_item(item: Item, options: Options, *, progress: Progress | None = None) 
     start = time.monotonic()
     result = ItemResult(item.id, item.kind, item.contract, item.subject_spec, item.driver, item.planned)
     subject = resolve_known(item.subject_spec)
-    missing = unavailable(subject, item.driver)
-    if missing:
-        result.state, result.untested = UNAVAILABLE, {ALL: missing}
-        return result
-    bench = bench_for(item.contract, subject, item.driver)
+    bench = bench_of(item.contract, item.subject_spec, subject, replace(options, driver=item.driver))
     seen = Seen()
     try:
-        if isinstance(item.part, Exploration):
-            _explore(item, item.part, options, bench, seen, progress)
-        else:
-            _one(item.part.program, bench, seen)
+        missing = _missing(subject, item.driver, bench)
+        if missing:
+            result.state, result.untested = UNAVAILABLE, {ALL: missing}
+            return result
+        _programs(item, options, bench, seen, progress)
         result.failures = failures(bench, seen, after=_still(item, seen, progress))
+        result.endings = endings(bench, seen, after=_still(item, seen, progress))
+        result.state = next(iter(seen.lost), "done")
     except KeyboardInterrupt:
         result.state = "stopped"
     except Exception as error:  # a checker or the harness broke: a verdict of its own, never a lost run
-        result.unknown = {ALL: f"{type(error).__name__}: {error}"}
-    if result.state == "stopped" and seen.first:
+        result.unknown = {ALL: reason(error)}
+    if result.state == "stopped":
         result.failures = failures(bench, seen, small=False)
+        result.endings = endings(bench, seen, small=False)
+    _sum_up(result, bench, seen)
+    result.seconds = time.monotonic() - start
+    return result
+
+
+def _missing(subject: object, driver: str, bench: Runs) -> str:
+    """Why nothing can be run; asked where programs will run, since it may open a device."""
+    if isinstance(bench, Bench):
+        return unavailable(subject, driver)
+    try:
+        return bench.missing()
+    except Ended:  # so will the first program, which is then the evidence
+        return ""
+
+
+def _sum_up(result: ItemResult, bench: Runs, seen: Seen) -> None:
     result.untested |= dict.fromkeys(sorted(bench.unseen), "no trace")
     result.untested |= {id: f"{NOT_APPLICABLE}{why}" for id, why in sorted(seen.inapplicable.items())}
     result.executed = seen.programs
     result.witnesses = dict(sorted(seen.witnesses.items()))
-    result.seconds = time.monotonic() - start
-    return result
 
 
 _known: dict[str, object] = {}
@@ -170,17 +215,32 @@ def _still(item: Item, seen: Seen, progress: Progress | None) -> Callable[[], No
     return tell
 
 
-def _one(program: Program, bench: Bench, seen: Seen) -> None:
-    seen.add(program, bench.run(program))
+def _programs(item: Item, options: Options, bench: Runs, seen: Seen, progress: Progress | None) -> None:
+    if isinstance(item.part, Exploration):
+        _explore(item, item.part, options, bench, seen, progress)
+    else:
+        _one(item.part.program, bench, seen)
+
+
+def _one(program: Program, bench: Runs, seen: Seen) -> None:
+    try:
+        judged = bench.brief(program)
+    except Ended as ended:
+        seen.lose(program, ended)
+    else:
+        seen.add(program, judged)
 
 
 def _explore(
-    item: Item, exploration: Exploration, options: Options, bench: Bench, seen: Seen, progress: Progress | None
+    item: Item, exploration: Exploration, options: Options, bench: Runs, seen: Seen, progress: Progress | None
 ) -> None:
     def consume(data: bytes) -> None:
+        if given_up(seen):
+            return
         _one(bench.decode(data, exploration.pins), bench, seen)
         if progress is not None:
             progress(seen.programs, item.planned, len(seen.first))
 
     key = f"{item.contract}_{exploration.id}".replace("-", "_")
-    generate(item.planned, item_seed(item, options.seed), consume, key=key, database=options.database)
+    seed = item_seed(item, options.seed)
+    generate(item.planned, seed, consume, key=key, database=options.database, over=lambda: given_up(seen))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from vmm_conformance.reporting.html.columns import OVERALL_SIGNS, SIGNS, Column, columns_of, headline
 from vmm_conformance.reporting.html.documents import Document, distinct, reports_of
+from vmm_conformance.reporting.html.ended import ended
 from vmm_conformance.reporting.html.failures import articles
 from vmm_conformance.reporting.html.kills import kill_pages
 from vmm_conformance.reporting.html.matrix import Texts, matrix, totals
@@ -51,6 +52,7 @@ def render(documents: Sequence[Document]) -> str:
         title=_title(columns, pages), head=headline(columns), columns=columns, groups=groups,
         totals=totals(columns), texts=texts.texts, signs=SIGNS, overall_signs=OVERALL_SIGNS,
         broken=[(column, made) for column, made in broken if made], trends=trends(reports),
+        endings=[(column, made) for column in columns if (made := ended(column))],
         unreached=[(column, _unreached(column)) for column in columns], kill_pages=pages,
     )  # fmt: skip
 

@@ -1,0 +1,153 @@
+"""The child process and the one that watches it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from vmm_conformance.history.events import Event, History
+from vmm_conformance.programs import flags
+from vmm_conformance.programs.program import Program
+from vmm_conformance.running.ended import Broke, Ended
+from vmm_conformance.running.isolated.bench import IsolatedBench
+from vmm_conformance.running.isolated.child import Place, is_spent
+from vmm_conformance.running.isolated.process import Keeper
+from vmm_conformance.running.journal import SIZE, Journal
+from vmm_conformance.running.plugs import plug
+
+PROGRAM = Program("flags", flags.Configuration("flags"), (flags.Read(),) * 3)
+
+
+@pytest.fixture
+def bench():
+    keeper = Keeper()
+    yield lambda spec, patience=5.0: IsolatedBench(
+        plug("flags"), Place("flags", spec, "host"), None, patience, keeper=keeper
+    )
+    keeper.close()
+
+
+def gone(pid):
+    """Whether the process has ended, waited for by whoever inherited it or not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def eventually(condition, seconds=20.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_a_journal_is_read_by_who_shares_the_file(tmp_path):
+    with open(tmp_path / "journal", "wb+") as file:
+        file.truncate(SIZE)
+        writer, reader = Journal(file.fileno()), Journal(file.fileno())
+        assert reader.read() == (0, 0)
+        writer.write(-1)
+        writer.write(7)
+        assert reader.read() == (2, 7)
+        writer.close()
+        reader.close()
+
+
+def test_a_whole_history_comes_back_and_a_brief_one_without_events(bench):
+    made = bench("reference")
+    whole, brief = made.run(PROGRAM), made.brief(PROGRAM)
+    assert [event.kind for event in whole.history.events].count("begin") == 3
+    assert not brief.history.events
+    assert brief.history.header == whole.history.header
+    assert brief.judge == whole.judge
+
+
+def test_a_checker_that_breaks_in_the_child_says_so_here(bench):
+    with pytest.raises(Broke, match=r"^SubjectNotFound: unknown subject 'nobody'"):
+        bench("nobody").run(PROGRAM)
+
+
+def test_a_child_that_was_killed_from_outside_between_two_programs_is_replaced(bench):
+    made = bench("reference")
+    made.run(PROGRAM)
+    first = made.keeper.pid
+    os.kill(first, signal.SIGKILL)
+    with pytest.raises(Ended, match="was killed by SIGKILL"):
+        made.run(PROGRAM)
+    assert made.run(PROGRAM).judge.witnesses
+    assert made.keeper.pid != first
+
+
+def test_an_interrupt_ends_the_child_so_that_no_answer_is_taken_for_another(bench, monkeypatch):
+    made = bench("vmm_reference.mutants.violent:hangs", 60)
+    made.missing()
+    pid = made.keeper.pid
+
+    def interrupt(self, patience):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("vmm_conformance.running.isolated.process.Child._wait", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        made.run(PROGRAM)
+    assert gone(pid)
+    assert made.keeper.pid is None
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_no_child_outlives_the_harness(tmp_path, number):
+    code = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler);" + (
+        "from vmm_conformance.cli import main; sys.exit(main(sys.argv[1:]))"
+    )
+    asked = ["run", "--subject", "vmm_reference.mutants.violent:hangs", "--budget", "smoke", "--isolation", "process"]
+    harness = subprocess.Popen([sys.executable, "-c", code, *asked], cwd=tmp_path, stdout=-1, stderr=-3)
+    children = Path(f"/proc/{harness.pid}/task/{harness.pid}/children")
+    eventually(lambda: children.read_text())
+    child = int(children.read_text())
+    time.sleep(1)
+    harness.send_signal(number)
+    output, _ = harness.communicate(timeout=60)
+    assert harness.returncode == (-9 if number == signal.SIGKILL else 3)
+    if number == signal.SIGINT:
+        assert b"hangs 0: partial" in output
+    eventually(lambda: gone(child))
+
+
+def fault(**changes):
+    given = {"status": 0, "kind": "free", "args": (1,)} | changes
+    return Event(0, 0, 0, "subject", given["kind"], given["args"], given["status"])
+
+
+class Driver(SimpleNamespace):
+    closed = False
+
+    def close(self):
+        self.closed = True
+
+
+def dead(device):
+    raise RuntimeError("700")
+
+
+@pytest.mark.parametrize(
+    ("event", "synchronize", "spent"),
+    [
+        (fault(), dead, False),
+        (fault(status=2), dead, False),
+        (fault(status=700), dead, True),
+        (fault(status=719), dead, True),
+        (fault(kind="ran", args=(1, None, "a fault")), dead, True),
+        (fault(kind="ran", args=(1, None, None)), dead, False),
+        (fault(status=700), lambda device: None, False),
+    ],
+)
+def test_a_process_is_spent_if_a_fresh_driver_fails_after_a_fault(event, synchronize, spent):
+    driver = Driver(device_synchronize=synchronize)
+    assert is_spent(History({}, [event]), lambda options: driver) is spent

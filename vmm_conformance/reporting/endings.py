@@ -1,0 +1,87 @@
+"""What is shown of programs that ended their process: lines, their files, and the command that repeats it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from vmm_conformance.reporting.model import ItemReport, Report, SubjectReport
+from vmm_conformance.reporting.programs import FOLDER, program_name, write_data
+from vmm_conformance.reporting.screen import replay_command
+from vmm_conformance.reporting.text import count, pairs, wrap
+from vmm_conformance.running.results import Ending
+
+
+def ending_name(kind: str, item: str, spec: str) -> str:
+    """The name of the file with the program that ended its process in the item ``item``."""
+    part = re.sub(r"[^A-Za-z0-9_.]+", "-", item.removesuffix(f"[{spec}]")).strip("-")
+    return program_name(f"{kind}-{part}", spec)
+
+
+def replay_isolated(file: str, spec: str, driver: str) -> str:
+    """The command that runs such a program again, in a child process as well."""
+    other = "" if driver == "host" else f" --driver {driver}"
+    return f"{replay_command(file, spec)}{other} --isolation process"
+
+
+def where(ending: Ending) -> str:
+    """Where in its program the process ended."""
+    operations = ending.program["operations"]
+    if ending.op < 0:
+        return "before the first operation"
+    if ending.op >= len(operations):
+        return "at the end of the program, when the subject was closed or checked"
+    operation = operations[ending.op]
+    given = pairs(operation, skip=("op",))
+    return f"in operation {ending.op}, {operation.get('op', '?')}" + (f" ({given})" if given else "")
+
+
+def describe_ending(ending: Ending, item: str, file: str, spec: str, driver: str, width: int = 80) -> list[str]:
+    """A few lines about ``ending``, the last the command that repeats it."""
+    others = f"; {count(ending.times, 'program')} of the item ended so" if ending.times > 1 else ""
+    length = count(len(ending.program["operations"]), "operation")
+    lines = [
+        f"{ending.kind}  {item}",
+        *wrap(f"the process {ending.how} {where(ending)}", width, indent="  ", lines=3),
+        *wrap(f"program of {length}, {ending.repeats}{others}", width, indent="  "),
+    ]
+    lines += [f"    {frame}" for frame in ending.stack]
+    return [*lines, f"  {replay_isolated(file, spec, driver)}"]
+
+
+def ended_items(section: SubjectReport) -> Iterator[tuple[ItemReport, Ending]]:
+    """Every ending of a subject, with its item."""
+    for row in section.items:
+        for ending in row.endings:
+            yield row, ending
+
+
+def write_endings(report: Report, directory: Path) -> list[Path]:
+    """Write the program of every ending below ``directory``."""
+    return [
+        write_ending(directory, ending, row.id, section.subject.spec)
+        for section in report.subjects
+        for row, ending in ended_items(section)
+    ]
+
+
+def write_ending(directory: Path, ending: Ending, item: str, spec: str) -> Path:
+    """Write one such program below ``directory``, whole or not at all."""
+    return write_data(directory / FOLDER / ending_name(ending.kind, item, spec), ending.program)
+
+
+def as_data(ending: Ending, item: str, spec: str) -> dict[str, Any]:
+    """An ending as JSON data, with the file of its program relative to the report."""
+    return {
+        "kind": ending.kind,
+        "how": ending.how,
+        "op": ending.op,
+        "stack": ending.stack,
+        "repeats": ending.repeats,
+        "programs_before": ending.programs_before,
+        "times": ending.times,
+        "program": ending.program,
+        "file": f"{FOLDER}/{ending_name(ending.kind, item, spec)}",
+    }

@@ -1,0 +1,83 @@
+"""Programs that ended their process: remembered, made small within a few runs, run again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from vmm_conformance.programs.files import to_data
+from vmm_conformance.programs.program import Program
+from vmm_conformance.programs.shrink import shrink
+from vmm_conformance.running.ended import CRASH, TIMEOUT, Ended
+from vmm_conformance.running.explore import Lost, Runs, Seen
+from vmm_conformance.running.results import Ending
+
+MOST: Final = 5
+"""Programs of one item that may end their process; after so many the item is given up. A count and not a time."""
+SHRINKING: Final = {CRASH: 60, TIMEOUT: 4}
+"""Runs that making such a program small may take: a hanging one costs the watchdog's whole patience."""
+CONFIRMING: Final = {CRASH: 3, TIMEOUT: 1}
+"""Re-runs of the small program that say whether it ends its process every time."""
+
+
+def given_up(seen: Seen) -> bool:
+    """Whether so many programs ended their process that the item is not gone on with."""
+    return seen.deaths.total() >= MOST
+
+
+def endings(bench: Runs, seen: Seen, *, small: bool = True, after: Callable[[], None] = lambda: None) -> list[Ending]:
+    """The evidence of each way in which programs ended their process, the first way first."""
+    made = []
+    for kind, lost in seen.lost.items():
+        made.append(ending_of(bench, lost, small=small, times=seen.deaths[kind]))
+        after()
+    return made
+
+
+def ending_of(bench: Runs, lost: Lost, *, small: bool = True, times: int = 1) -> Ending:
+    """The evidence, with the program made small unless told not to; ``times`` is how many programs ended so."""
+    kind, program, again = lost.ended.kind, lost.program, lost.ended
+    repeats = "not re-run"
+    if small:
+        program, again, repeats = _confirmed(bench, lost, _small(bench, lost))
+    return Ending(
+        kind=kind,
+        how=again.how,
+        op=again.op,
+        program=to_data(program),
+        stack=list(again.stack),
+        repeats=repeats,
+        programs_before=lost.before,
+        times=times,
+    )
+
+
+def _small(bench: Runs, lost: Lost) -> Program:
+    """The program up to the operation that did not return, if that is enough, then without what can be left out."""
+    left = SHRINKING[lost.ended.kind]
+
+    def fails(program: Program) -> bool:
+        return _end(bench, program, lost.ended.kind) is not None
+
+    cut = lost.program.with_operations(lost.program.operations[: max(0, lost.ended.op) + 1])
+    if len(cut.operations) < len(lost.program.operations):
+        left -= 1
+        if not fails(cut):
+            cut = lost.program
+    return shrink(cut, fails, runs=left)
+
+
+def _end(bench: Runs, program: Program, kind: str) -> Ended | None:
+    """How ``program`` ends its process, if it does so in the same way."""
+    try:
+        bench.brief(program)
+    except Ended as ended:
+        return ended if ended.kind == kind else None
+    return None
+
+
+def _confirmed(bench: Runs, lost: Lost, small: Program) -> tuple[Program, Ended, str]:
+    runs = CONFIRMING[lost.ended.kind]
+    ends = [end for end in (_end(bench, small, lost.ended.kind) for _ in range(runs)) if end is not None]
+    label = "deterministic" if len(ends) == runs else f"flaky {len(ends)}/{runs}"
+    return (small, ends[0], label) if ends else (lost.program, lost.ended, label)

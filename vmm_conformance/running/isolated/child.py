@@ -1,0 +1,129 @@
+"""The child's side: answers one request after the other, until its parent is gone."""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import gc
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from functools import cache
+from multiprocessing.connection import Connection
+from typing import Any, Final, NamedTuple
+
+from vmm_conformance.contracts import DriverOptions, Status
+from vmm_conformance.history.events import History
+from vmm_conformance.programs.program import Program
+from vmm_conformance.running import journal
+from vmm_conformance.running.explore import COLLECT_AFTER, Bench, Judged
+
+FATAL: Final = frozenset({Status.ILLEGAL_ADDRESS, Status.LAUNCH_FAILED})
+"""Statuses after which a real device answers nothing else any more, for as long as the process lives."""
+TELL_STACK: Final = signal.SIGUSR1
+"""Asks the child where it is."""
+_PR_SET_PDEATHSIG: Final = 1
+
+
+class Place(NamedTuple):
+    """What is run where: the contract, the subject's spec, the driver."""
+
+    contract: str
+    spec: str
+    driver: str
+
+
+class Request(NamedTuple):
+    """Run ``program``, or with None only make the subject. Without ``whole`` the history stays in the child."""
+
+    place: Place
+    program: Program | None
+    whole: bool = True
+
+
+class Answer(NamedTuple):
+    """What came of a request. ``broke`` is what broke a checker; ``spent`` says that this process is of no more use."""
+
+    judged: Judged | None = None
+    broke: str = ""
+    missing: str = ""
+    spent: bool = False
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Serve. ``arguments`` are file numbers (the connection, the journal, the stack file) and the parent's id."""
+    connection, notes, stack, parent = map(int, arguments)
+    _die_with(parent)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, which ends us
+    faulthandler.enable(stack, all_threads=False)
+    faulthandler.register(TELL_STACK, stack, all_threads=False)
+    journal.keep(journal.Journal(notes))
+    gc.set_threshold(*COLLECT_AFTER)
+    serve(Connection(connection))
+
+
+def _die_with(parent: int) -> None:
+    """End when the parent ends, however that happens, even amid a call that hangs (off Linux: at the next read)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            sys.exit()
+
+
+def serve(connection: Connection) -> None:
+    """Answer until the other end closes."""
+    while True:
+        try:
+            request: Request = connection.recv()
+        except EOFError:
+            return
+        journal.began(journal.OUTSIDE)
+        connection.send(answer(request))
+
+
+def answer(request: Request) -> Answer:
+    """Carry out one request; what a checker or the harness raises becomes part of the answer."""
+    from vmm_conformance.running.session import resolve_known
+    from vmm_conformance.running.subjects import unavailable
+
+    try:
+        if request.program is None:
+            return Answer(missing=unavailable(resolve_known(request.place.spec), request.place.driver))
+        bench = _bench(request.place)
+        judged = bench.run(request.program)
+        spent = is_spent(judged.history, _opener(request.place, bench))
+        kept = judged if request.whole else Judged(History(judged.history.header), judged.judge)
+        return Answer(kept, spent=spent)
+    except Exception as error:
+        return Answer(broke=f"{type(error).__name__}: {error}")
+
+
+@cache
+def _bench(place: Place) -> Bench:
+    from vmm_conformance.running.session import bench_for, resolve_known
+
+    return bench_for(place.contract, resolve_known(place.spec), place.driver)
+
+
+def _opener(place: Place, bench: Bench) -> Any:
+    return bench.subject.driver if place.contract == "driver" else bench.open_driver
+
+
+def is_spent(history: History, open_driver: Any) -> bool:
+    """Whether a device fault outlived its driver: a fresh one, tried after a fault, answers with an error too."""
+    if not any(_fault(event) for event in history.events):
+        return False
+    try:
+        driver = open_driver(DriverOptions())
+        try:
+            driver.device_synchronize(0)
+        finally:
+            driver.close()
+    except Exception:  # whatever it is, the next program deserves better
+        return True
+    return False
+
+
+def _fault(event: Any) -> bool:
+    return event.status in FATAL or (event.kind == "ran" and event.args[2] is not None)

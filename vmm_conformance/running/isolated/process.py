@@ -1,0 +1,165 @@
+"""The parent's side: starts a child, asks it, watches it, and tells how it ended."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from multiprocessing.connection import Pipe
+from pathlib import PurePath
+from typing import Any, Final
+
+from vmm_conformance.running.ended import CRASH, TIMEOUT, Ended
+from vmm_conformance.running.isolated.child import TELL_STACK, Answer, Request
+from vmm_conformance.running.journal import SIZE, Journal
+
+FRAMES: Final = 6
+"""Python frames that are kept of a child that ended."""
+MAKING: Final = 120.0
+"""Seconds that a child may take at least to start and to make its subject: imports are slow."""
+_LOOKING: Final = 0.25
+_ENDING: Final = 5.0
+_STACK_ROOM: Final = 1 << 16
+_BOOT: Final = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]);"
+    " from vmm_conformance.running.isolated.child import main; main(sys.argv[2:])"
+)
+_FRAME: Final = re.compile(r'^  File "(.*)", line (\d+) in (.*)$', re.MULTILINE)
+
+
+class Child:
+    """One child process, in a session of its own so that what it starts ends with it."""
+
+    def __init__(self) -> None:
+        self._notes, self._stack = _shared("journal", SIZE), _shared("stack", 0)
+        self._journal = Journal(self._notes)
+        self._connection, theirs = Pipe()
+        files = (theirs.fileno(), self._notes, self._stack)
+        command = [sys.executable, "-c", _BOOT, json.dumps(sys.path), *map(str, (*files, os.getpid()))]
+        self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=files, start_new_session=True)
+        theirs.close()
+
+    @property
+    def pid(self) -> int:
+        """The process' id."""
+        return self._process.pid
+
+    def ask(self, request: Request, patience: float) -> Answer:
+        """The answer to ``request``. Raises `Ended` if there is none, or no journal entry for ``patience`` seconds."""
+        try:
+            self._connection.send(request)
+            self._wait(patience)
+            answer: Any = self._connection.recv()
+        except (EOFError, OSError):
+            raise self._ended() from None
+        except Ended:
+            raise
+        except Exception as error:  # what it sent is no message: its memory is no longer sound
+            raise Ended(CRASH, f"sent what is no answer ({type(error).__name__})", self._journal.read()[1]) from None
+        if not isinstance(answer, Answer):
+            raise Ended(CRASH, "sent what is no answer", self._journal.read()[1])
+        return answer
+
+    def _wait(self, patience: float) -> None:
+        """Return when there is something to read; the watchdog."""
+        entries, since = self._journal.read()[0], time.monotonic()
+        while not self._connection.poll(min(_LOOKING, patience)):
+            now, count = time.monotonic(), self._journal.read()[0]
+            if count != entries:
+                entries, since = count, now
+            elif now - since >= patience:
+                raise self._hangs(patience)
+
+    def _hangs(self, patience: float) -> Ended:
+        os.kill(self.pid, TELL_STACK)
+        deadline = time.monotonic() + 1
+        while not _told(self._stack) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        return Ended(TIMEOUT, f"made no progress for {patience:g} s", self._journal.read()[1], _frames(self._stack))
+
+    def _ended(self) -> Ended:
+        try:
+            code = self._process.wait(_ENDING)
+        except subprocess.TimeoutExpired:
+            how = "closed its connection to the harness"
+        else:
+            how = f"exited with status {code}" if code >= 0 else f"was killed by {_signal(-code)}"
+        return Ended(CRASH, how, self._journal.read()[1], _frames(self._stack))
+
+    def close(self) -> None:
+        """End it, and whatever it started, at once."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+        self._process.wait()
+        self._connection.close()
+        self._journal.close()
+        os.close(self._notes)
+        os.close(self._stack)
+
+
+class Keeper:
+    """The child of this process: started when it is needed, and after it ended once more."""
+
+    def __init__(self) -> None:
+        self._child: Child | None = None
+        self.started = 0
+
+    @property
+    def pid(self) -> int | None:
+        """The id of the child, if there is one."""
+        return None if self._child is None else self._child.pid
+
+    def ask(self, request: Request, patience: float) -> Answer:
+        """As `Child.ask`. A child that gave no answer, or says that it is spent, is not asked again."""
+        if self._child is None:
+            self._child = Child()
+            self.started += 1
+        settled = False
+        try:
+            answer = self._child.ask(request, patience)
+            settled = not answer.spent
+        finally:  # an interrupt too: the answer to this request must not be taken for that to another
+            if not settled:
+                self.close()
+        return answer
+
+    def close(self) -> None:
+        """End the child."""
+        child, self._child = self._child, None
+        if child is not None:
+            child.close()
+
+
+KEEPER: Final = Keeper()
+"""Of this process; its child ends with it."""
+atexit.register(KEEPER.close)
+
+
+def _shared(name: str, size: int) -> int:
+    """A file in memory, for both."""
+    file = os.memfd_create(f"vmm-{name}", 0)
+    os.ftruncate(file, size)
+    return file
+
+
+def _told(file: int) -> str:
+    return os.pread(file, _STACK_ROOM, 0).decode("utf-8", "replace")
+
+
+def _frames(file: int) -> tuple[str, ...]:
+    """The innermost frames of what the fault handler wrote, without folders, which differ between machines."""
+    found = _FRAME.findall(_told(file))[:FRAMES]
+    return tuple(f"{PurePath(path).name}:{line} in {function}" for path, line, function in found)
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
