@@ -151,7 +151,7 @@ class Answers(Family):
         if decision.takes_back and back is None and self.ledger.traced:
             about = NESTED if call["restored"] else about
             self._wrong(judge, about, call, f"makes something new instead of {decision.takes_back[0]}", "that one")
-        elif back is not None and call.calls:
+        elif back is not None and call.calls and call.alone:  # otherwise it may have been freed while this one waited
             self._wrong(judge, about, call, f"takes {back} back with {len(call.calls)} driver calls", "no driver call")
         elif back is None and there in others and there not in ended:
             about = NESTED if call["restored"] else KEY

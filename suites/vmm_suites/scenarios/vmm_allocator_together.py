@@ -77,6 +77,11 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
         "two allocations want what is left of the budget", SHORT,
     ),
     _together(
+        "freed-while-short", (Allocate(2 * G), Allocate(3 * G), Deallocate(0), Allocate(1)), Allocate(1), Deallocate(3),
+        AT_WAIT, "while an allocate waits for memory, what it would have taken back is deallocated",
+        Configuration(budget=6 * G),
+    ),
+    _together(
         "slice-taken", (*STALE_ALIAS, Allocate(G)), Map(1), Map(2), AT_WAIT,
         "two sources want the slice of a stale alias; one gets it",
     ),
