@@ -165,10 +165,12 @@ def test_freed_memory_stays_until_its_stream_has_passed(world: World) -> None:
 @pytest.mark.parametrize("call", ["deallocate", "grow"])
 def test_every_call_gives_back_what_has_passed(world: World, call: str) -> None:
     freed, live = (world.allocator.allocate(n * G, stream=world.first) for n in (3, 1))
+    for block, stream in ((freed, world.first), (live, world.second)):
+        for _ in range(5):
+            world.host.write(block.address, b"late", stream=stream)
     world.allocator.deallocate(freed, stream=world.first)
+    assert world.live().handles == 2
     world.host.stream_synchronize(world.first)
-    for _ in range(5):
-        world.host.write(live.address, b"late", stream=world.second)
     if call == "deallocate":
         world.allocator.deallocate(live, stream=world.second)
         assert world.live() == Live(1, 1, 1, 0, G)

@@ -583,6 +583,15 @@ def test_an_event_that_the_driver_keeps_is_destroyed_later(world: World) -> None
     assert world.spy.of("event_create", "event_destroy") == ["event_create", *["event_destroy"] * 2]
 
 
+def test_events_that_cannot_be_waited_for_are_destroyed_all_the_same(world: World) -> None:
+    executor = world.executor(1)
+    world.step(executor, [world.buffer(10)])
+    world.drain()
+    world.spy.fail(event_synchronize=1)
+    executor.close()
+    assert world.spy.of(*WAITS, "event_destroy") == ["event_synchronize", "device_synchronize", "event_destroy"]
+
+
 @pytest.mark.parametrize("settings", [{}, {"mode": UpdateMode.ALWAYS_UPDATE}])
 def test_a_closed_executor_executes_nothing(world: World, settings: dict[str, object]) -> None:
     executor = world.executor(1, **settings)  # type: ignore[arg-type]
@@ -599,4 +608,6 @@ def test_a_step_on_its_way_at_close_executes_nothing(world: World) -> None:
     executor.close()
     with pytest.raises(SubjectError, match="step: the executor is closed"):
         ranges.step([world.buffer(10)], world.stream, lambda *_: pytest.fail("executed"))
+    with pytest.raises(SubjectError, match="step: the executor is closed"):
+        executor.ranges_on(1)
     assert world.spy.names() == []

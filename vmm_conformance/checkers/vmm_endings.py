@@ -114,12 +114,17 @@ class Endings(Family):
         return isinstance(entity, Alias) and entity.source in sources
 
     def _exactly(self, call: Call, judge: Judge) -> None:
-        """Behind a wait: the longest deferred that together have 1.1 times what is asked for, and no more."""
+        """Behind a wait: the longest deferred that together have 1.1 times what is asked for, and no more.
+
+        What is left of an entity that is damaged nobody can tell, and so not what is enough with it.
+        """
         waited = call.waited
         if waited is None or not call.alone:
             return
         early = {e.entity for e in call.endings if e.event.seq < waited.seq}
         late = [e.entity for e in call.endings if e.event.seq > waited.seq and isinstance(e.entity, Allocation)]
+        if any(entity.damaged for entity in late):
+            return
         wanted: list[Allocation] = []
         needed = self.ledger.rounded(call["size"]) * HEADROOM[0]
         for entity in self.ledger.reclaimable(call.ordinal):

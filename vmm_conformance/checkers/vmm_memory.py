@@ -99,7 +99,7 @@ class Behind(Family):
         alias = self.ledger.aliases.get((call.ordinal, slice.address))
         if alias is None or alias.damaged or alias.source.damaged:
             return
-        if decision.takes_back and call.calls:
+        if decision.takes_back and call.calls and not decision.takes_back[0].damaged:
             judge.fail(
                 REACTIVATED, call.returned, f"{call} takes its own alias back with driver calls",
                 expected="no driver call: nothing has changed", actual=", ".join(event.kind for event in call.calls),

@@ -13,6 +13,7 @@ from vmm_conformance.programs.vmm_allocator import (
     Configuration,
     Deallocate,
     Drain,
+    Fail,
     Look,
     Map,
     Synchronize,
@@ -82,6 +83,10 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
         Configuration(budget=6 * G),
     ),
     _together(
+        "alias-left-by-failure", (Fail("unmap"), Allocate(1), Map(0, 0, 7), Unmap(0)), Map(0, 0, 7), Map(0), 0,
+        "an alias is left half ended by a map that fails, and another map wants its slice",
+    ),
+    _together(
         "slice-taken", (*STALE_ALIAS, Allocate(G)), Map(1), Map(2), AT_WAIT,
         "two sources want the slice of a stale alias; one gets it",
     ),
@@ -121,5 +126,14 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
             *(Allocate(2 * G), Deallocate(-1), Together(Synchronize(), Allocate(2 * G, 1), (1,))),
             *(Together(Allocate(3 * G), Allocate(3 * G, 1), (1, 1, 1)), Use(0), Use(-1)),
         ), (77,), "a device never waits for another",
+    ),
+    scenario(
+        "together-slice-left-by-failure", Configuration(budget=16 * G),
+        (
+            Allocate(2 * G), AllocateMapped(1, 1), Allocate(1), Allocate(2 * G), Fail("unmap"), Deallocate(-3),
+            Together(AllocateMapped(1, granules=2), Synchronize(), (0,)),
+            Allocate(5 * G), Deallocate(-1), Deallocate(-1), Allocate(5 * G, space=1),
+        ),
+        (80,), "an allocation is left half ended where another is mapped, and that is reclaimed later",
     ),
 )  # fmt: skip
