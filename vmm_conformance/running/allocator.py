@@ -17,9 +17,7 @@ from typing import Any
 from vmm_conformance.contracts import (
     Allocator,
     Block,
-    Driver,
     DriverError,
-    DriverOptions,
     Range,
     Statistics,
     Write,
@@ -33,26 +31,21 @@ from vmm_conformance.running.allocator_facts import driver_options, header
 from vmm_conformance.running.allocator_parts import OK, Held, Parts, as_block, outcome_of, skipped
 from vmm_conformance.running.caller import TokenSource, marks
 from vmm_conformance.running.caller_order import CallerOrder
+from vmm_conformance.running.opened import OpenDriver, opened
 from vmm_conformance.running.outcome import Outcome, attempt
 from vmm_conformance.running.recorder import Recorder
-
-OpenDriver = Callable[[DriverOptions], Driver]
 
 
 def run(program: Program, subject: Any, open_driver: OpenDriver) -> History:
     """Run ``program`` on ``subject`` over a fresh driver."""
     options = driver_options(program.configuration)
-    driver = open_driver(options)
     history = History()
-    try:
+    with opened(open_driver, options) as driver:
         history.header.update(header(program, subject, driver, options))
         running = _Run(program.configuration, subject, Recorder(driver, history))
         for number, operation in enumerate(program.operations):
             running.operation(number, operation)
         running.finish(len(program.operations))
-    finally:
-        driver.listen(None)
-        driver.close()
     return history
 
 

@@ -19,9 +19,8 @@ from vmm_conformance.programs import auto_threshold as ops
 from vmm_conformance.programs.program import Program
 from vmm_conformance.running import journal
 from vmm_conformance.running.auto_step import step_with
+from vmm_conformance.running.opened import OpenDriver
 from vmm_conformance.running.outcome import Outcome, attempt
-
-OpenDriver = Callable[[DriverOptions], Driver]
 
 UNDECLARED: Final = "the subject declares no auto_bounds"
 MAXIMAL: Final = "AUTO-177"

@@ -15,7 +15,6 @@ call undefined: stale handles, and queued work that may not touch its range.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 from typing import Any, Final
 
 from vmm_conformance.contracts import (
@@ -30,10 +29,9 @@ from vmm_conformance.history.events import CRASHED, HARNESS, Event, History
 from vmm_conformance.programs import driver_operations as ops
 from vmm_conformance.programs.program import Program
 from vmm_conformance.running.driver_actions import Actions
+from vmm_conformance.running.opened import OpenDriver
 from vmm_conformance.running.outcome import Outcome
 from vmm_conformance.running.recorder import Recorder
-
-OpenDriver = Callable[[DriverOptions], Driver]
 
 _OK: Final[Outcome] = {"status": "ok", "code": "", "message": ""}
 _SKIPPED: Final[Outcome] = {"status": "skipped", "code": "", "message": "nothing to work on"}

@@ -18,8 +18,9 @@ from vmm_conformance.programs.shrink import shrink
 from vmm_conformance.running.ended import Ended
 from vmm_conformance.running.evidence import address_map, outcomes
 from vmm_conformance.running.histories import dumps
+from vmm_conformance.running.opened import OpenDriver
 from vmm_conformance.running.pictures.picture import picture
-from vmm_conformance.running.plugs import OpenDriver, Plug
+from vmm_conformance.running.plugs import Plug
 from vmm_conformance.running.results import Failure
 
 BYTES: Final = 400

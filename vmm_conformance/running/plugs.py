@@ -8,11 +8,9 @@ from importlib import import_module
 from typing import Any, Final, NamedTuple
 
 from vmm_conformance.checkers.judge import Judge
-from vmm_conformance.contracts import Driver, DriverOptions
 from vmm_conformance.history.events import History
 from vmm_conformance.programs.program import Program
-
-OpenDriver = Callable[[DriverOptions], Driver]
+from vmm_conformance.running.opened import OpenDriver
 
 
 class Plug(NamedTuple):

@@ -5,7 +5,7 @@ The costs are the inputs of an automatic copy threshold (`vmm_conformance.contra
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from itertools import pairwise
@@ -24,8 +24,7 @@ from vmm_conformance.contracts import (
     Granularity,
 )
 from vmm_conformance.running.caller import round_up
-
-OpenDriver = Callable[[DriverOptions], Driver]
+from vmm_conformance.running.opened import OpenDriver
 
 ROUNDS: Final = 50
 """Remaps that are timed; the median counts."""

@@ -17,9 +17,7 @@ from functools import partial
 from typing import Any
 
 from vmm_conformance.contracts import (
-    Driver,
     DriverError,
-    DriverOptions,
     MappingDescriptor,
     RemappingDescriptor,
     status_name,
@@ -27,6 +25,7 @@ from vmm_conformance.contracts import (
 from vmm_conformance.history.events import HARNESS, History
 from vmm_conformance.programs import reservation as ops
 from vmm_conformance.programs.program import Program
+from vmm_conformance.running.opened import OpenDriver, opened
 from vmm_conformance.running.outcome import Outcome
 from vmm_conformance.running.recorder import Recorder
 from vmm_conformance.running.reservation_calls import (
@@ -52,23 +51,17 @@ from vmm_conformance.running.reservation_requests import (
     remapping_request,
 )
 
-OpenDriver = Callable[[DriverOptions], Driver]
-
 
 def run(program: Program, subject: Any, open_driver: OpenDriver) -> History:
     """Run ``program`` on ``subject`` over a fresh driver."""
     options = driver_options(program.configuration)
-    driver = open_driver(options)
     history = History()
-    try:
+    with opened(open_driver, options) as driver:
         history.header.update(header(program, subject, driver, options))
         running = _Run(program.configuration, subject, Recorder(driver, history))
         for number, operation in enumerate(program.operations):
             running.operation(number, operation)
         running.finish(len(program.operations))
-    finally:
-        driver.listen(None)
-        driver.close()
     return history
 
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
-from vmm_conformance.contracts import Driver, DriverCapabilities, DriverOptions, Granularity, capability
+from vmm_conformance.contracts import DriverCapabilities, DriverOptions, Granularity, capability
 from vmm_conformance.history.events import HARNESS, History
 from vmm_conformance.history.observe import observations
 from vmm_conformance.programs import skip_remap as ops
 from vmm_conformance.programs.program import Program
+from vmm_conformance.running.opened import OpenDriver, opened
 from vmm_conformance.running.recorder import Recorder
 from vmm_conformance.running.step_run import StepRun
 from vmm_conformance.running.threads import visible_locks
-
-OpenDriver = Callable[[DriverOptions], Driver]
 
 COMPARED_THRESHOLD = 1024
 """Copy threshold in bytes of the comparison's third run, where the program sets none."""
@@ -69,7 +67,6 @@ def driver_options(configuration: ops.Configuration) -> DriverOptions:
 
 def _run_once(program: Program, subject: Any, open_driver: OpenDriver) -> History:
     options = driver_options(program.configuration)
-    driver = open_driver(options)
     history = History(
         {
             "contract": program.contract,
@@ -78,13 +75,10 @@ def _run_once(program: Program, subject: Any, open_driver: OpenDriver) -> Histor
             "traced": bool(capability(subject, "traced")),
         }
     )
-    try:
-        with ExitStack() as stack:
-            run = StepRun(program, subject, Recorder(driver, history))
-            if any(isinstance(operation, ops.Step) and operation.probe for operation in program.operations):
-                stack.enter_context(visible_locks(run.duel))
-            run.all()
-    finally:
-        driver.listen(None)
-        driver.close()
+    with ExitStack() as stack:
+        driver = stack.enter_context(opened(open_driver, options))
+        run = StepRun(program, subject, Recorder(driver, history))
+        if any(isinstance(operation, ops.Step) and operation.probe for operation in program.operations):
+            stack.enter_context(visible_locks(run.duel))
+        run.all()
     return history

@@ -31,6 +31,7 @@ from vmm_conformance.history.events import HARNESS, History
 from vmm_conformance.programs import va_remap as ops
 from vmm_conformance.programs.program import Program
 from vmm_conformance.running.caller import TokenSource
+from vmm_conformance.running.opened import OpenDriver, opened
 from vmm_conformance.running.outcome import Outcome, attempt
 from vmm_conformance.running.recorder import Recorder
 from vmm_conformance.running.scope_buffers import BoundBuffers
@@ -40,8 +41,6 @@ from vmm_conformance.running.strict_allocator import StrictAllocator
 from vmm_conformance.running.threads import Duel, visible_locks
 from vmm_conformance.running.watched_allocator import CallFaults, WatchedAllocator, WatchedPlain, Witness
 
-OpenDriver = Callable[[DriverOptions], Driver]
-
 CONSUMER = ("POLICY-144", "POLICY-145", "POLICY-146")
 PARSER = "FLAG-153"
 
@@ -49,17 +48,14 @@ PARSER = "FLAG-153"
 def run(program: Program, subject: Any, open_driver: OpenDriver) -> History:
     """Run ``program`` on ``subject`` over a fresh driver."""
     options = driver_options(program.configuration)
-    driver = open_driver(options)
-    history = History(header(program, subject, driver, options))
-    try:
+    history = History()
+    with opened(open_driver, options) as driver:
+        history.header.update(header(program, subject, driver, options))
         harness = Harness(program.configuration, subject, Recorder(driver, history))
         with visible_locks(harness.duel):
             for number, operation in enumerate(program.operations):
                 harness.operation(number, operation)
             harness.finish(len(program.operations))
-    finally:
-        driver.listen(None)
-        driver.close()
     return history
 
 

@@ -16,9 +16,7 @@ from typing import Any, Final
 
 from vmm_conformance.contracts import (
     AddressReservation,
-    Driver,
     DriverError,
-    DriverOptions,
     Range,
     RawAllocation,
     VmmAllocator,
@@ -27,6 +25,7 @@ from vmm_conformance.contracts import (
 from vmm_conformance.history.events import HARNESS, History
 from vmm_conformance.programs import vmm_allocator as ops
 from vmm_conformance.programs.program import Program
+from vmm_conformance.running.opened import OpenDriver, opened
 from vmm_conformance.running.outcome import Outcome, attempt
 from vmm_conformance.running.recorder import Recorder
 from vmm_conformance.running.scheduler import Scheduler
@@ -35,17 +34,14 @@ from vmm_conformance.running.vmm_caller import Alias, Block, Caller, Request, lo
 from vmm_conformance.running.vmm_facts import device_configs, driver_options, header
 from vmm_conformance.running.vmm_requests import Requests
 
-OpenDriver = Callable[[DriverOptions], Driver]
-
 _OK: Final[Outcome] = {"status": "ok", "code": "", "message": ""}
 
 
 def run(program: Program, subject: Any, open_driver: OpenDriver) -> History:
     """Run ``program`` on ``subject`` over a fresh driver."""
     options = driver_options(program.configuration)
-    driver = open_driver(options)
     history = History()
-    try:
+    with opened(open_driver, options) as driver:
         recorder = Recorder(driver, history)
         streams = [recorder.harness.stream_create(device) for device in range(options.devices)]
         history.header.update(header(program, subject, options, streams))
@@ -54,9 +50,6 @@ def run(program: Program, subject: Any, open_driver: OpenDriver) -> History:
             if running.scheduled and any(type(operation) is ops.Together for operation in program.operations):
                 stack.enter_context(visible_locks(running.scheduler))
             running.all(program.operations)
-    finally:
-        driver.listen(None)
-        driver.close()
     return history
 
 
