@@ -23,6 +23,7 @@ SCRIPTS = {
     "remap_ratio": (),
     "plugin_start": (),
     "shrink": (),
+    "judge": (),
 }
 """Each benchmark and its arguments, in the order of the page."""
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from vmm_conformance import judging
 from vmm_conformance.drivers.calls import DriverUnavailable
 from vmm_conformance.invocation import OPTIONS, BadInvocation, gather, make_importable
 from vmm_conformance.reports_cli import add_commands
@@ -33,6 +34,7 @@ examples:
   vmm-conformance replay report/programs/STEP-87-reference.json
   vmm-conformance mutants --contract flags   which known-bad variants are caught
   vmm-conformance probe                      what a driver can do, and what that costs
+  vmm-conformance judge trace.jsonl          what is wrong in a history that another program wrote
   vmm-conformance report report -o page.html one page to look at
   vmm-conformance bundle report              the report with what proves it; `verify` computes it again
 
@@ -65,6 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="name", metavar="COMMAND", required=True)
     for add in (_add_list, _add_explain, _add_run, _add_replay, _add_mutants, _add_probe):
         add(commands)
+    judging.add_command(commands, _command)
     add_commands(commands, _command)
     return parser
 

@@ -45,7 +45,7 @@ def dumps(history: History) -> str:
 def loads(text: str, resolve: Resolve) -> History:
     """The history that ``text`` holds. ``resolve`` gives the class for a name, or raises `HistoryError`."""
     lines = text.splitlines()
-    header = _guarded(1, lambda: _head(lines, resolve))
+    header = _guarded(1, lambda: read_head(lines, resolve))
     history = History(header)
     for number, line in enumerate(lines[1:], 2):
         history.events.append(_guarded(number, lambda line=line, at=number - 2: _event(line, at, resolve)))  # type: ignore[misc]
@@ -61,13 +61,14 @@ def _guarded(number: int, read: Callable[[], Any]) -> Any:
         raise HistoryError(f"line {number}: {type(error).__name__}: {error}") from None
 
 
-def _head(lines: list[str], resolve: Resolve) -> dict[str, Any]:
+def read_head(lines: list[str], resolve: Resolve) -> dict[str, Any]:
+    """The header in the first of ``lines``. Raises `HistoryError` and whatever wrong types raise."""
     head = json.loads(lines[0]) if lines else None
     if not isinstance(head, dict) or head.get("format") != FORMAT:
         raise HistoryError(f"no history: expected a first line with the format {FORMAT!r}")
     if head.get("version") != VERSION:
         raise HistoryError(f"version {head.get('version')!r} of the format, accepted: {VERSION}")
-    header = _decode(head["header"], resolve)
+    header = decode(head["header"], resolve)
     if not isinstance(header, dict):
         raise HistoryError("the header must be a mapping")
     return header
@@ -88,8 +89,8 @@ def _event(line: str, seq: int, resolve: Resolve) -> Event:
         raise HistoryError("op, thread and status must be whole numbers, who must be text")
     if len(args) != len(FIELDS[kind]):
         raise HistoryError(f"a {kind} event has the arguments {FIELDS[kind]}, got {len(args)} of them")
-    values = tuple(_decode(value, resolve) for value in args)
-    return Event(seq, op, thread, who, kind, values, status, _decode(result, resolve))
+    values = tuple(decode(value, resolve) for value in args)
+    return Event(seq, op, thread, who, kind, values, status, decode(result, resolve))
 
 
 def _encode(value: Any) -> Any:
@@ -129,9 +130,10 @@ def _name(kind: type) -> str:
     return f"{kind.__module__.removeprefix(_PACKAGE)}.{kind.__qualname__}"
 
 
-def _decode(value: Any, resolve: Resolve) -> Any:
+def decode(value: Any, resolve: Resolve) -> Any:
+    """The value that ``value``, as JSON gives it, stands for. Raises `HistoryError` and whatever wrong types raise."""
     if isinstance(value, list):
-        return [_decode(item, resolve) for item in value]
+        return [decode(item, resolve) for item in value]
     if not isinstance(value, dict):
         return value
     (tag, content), *more = value.items()
@@ -154,13 +156,13 @@ def _object(content: Any, resolve: Resolve) -> Any:
     names = getattr(kind, "_fields", None) or tuple(field.name for field in fields(kind))
     if len(names) != len(values):
         raise HistoryError(f"{name} has the fields {', '.join(names)}, got {len(values)} values")
-    return kind(**{key: _decode(item, resolve) for key, item in zip(names, values, strict=True)})
+    return kind(**{key: decode(item, resolve) for key, item in zip(names, values, strict=True)})
 
 
 _READERS: Final[Mapping[str, Callable[[Any, Resolve], Any]]] = {
-    "t": lambda content, resolve: tuple(_decode(item, resolve) for item in content),
-    "d": lambda content, resolve: {_decode(key, resolve): _decode(item, resolve) for key, item in content},
-    "s": lambda content, resolve: frozenset(_decode(item, resolve) for item in content),
+    "t": lambda content, resolve: tuple(decode(item, resolve) for item in content),
+    "d": lambda content, resolve: {decode(key, resolve): decode(item, resolve) for key, item in content},
+    "s": lambda content, resolve: frozenset(decode(item, resolve) for item in content),
     "x": lambda content, _: bytes.fromhex(content),
     "r": lambda content, _: str(content),
     "e": _member,

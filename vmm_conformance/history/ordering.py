@@ -21,6 +21,8 @@ Accesses = dict[tuple[int, int, bool], "Use"]
 """The last use of each piece of memory, by ``(low, high, writes)``."""
 HOST: Final = -1
 """In place of a stream: the host itself."""
+_MANY: Final = 1024
+"""At each multiple of so many remembered uses of one memory on one stream, those that are over are forgotten."""
 
 
 class Use:
@@ -190,6 +192,13 @@ class Order:
                 if len(streams) > 1:
                     self._compare(use, clock)
                 mine[part.low, part.high, writes] = use
+                if not len(mine) % _MANY:
+                    self._forget_over(streams)
+
+    def _forget_over(self, streams: dict[int, Accesses]) -> None:
+        """What the host has waited for is ordered before all work to come, and races with none of it."""
+        for stream, uses in streams.items():
+            streams[stream] = {key: use for key, use in uses.items() if not self.over(use)}
 
     def _compare(self, use: Use, clock: Clock) -> None:
         """Compare with the last uses of the same bytes on other streams.
@@ -219,13 +228,22 @@ class Order:
     # -- clocks
 
     def _stream_create(self, event: Event) -> None:
-        self._devices[event.result] = event.args[0]
-        self._streams[event.result] = {}
+        """A number that comes back counts on: uses by the stream that had it before are not taken for its own."""
+        stream = event.result
+        self._devices[stream] = event.args[0]
+        before = self.position(stream)
+        self._streams[stream] = {stream: before} if before else {}
 
     def _event_record(self, event: Event) -> None:
         clock = self._streams.setdefault(event.args[1], {})
         _join(clock, self._host)
         self._events[event.args[0]] = dict(clock)
+
+    def _event_gone(self, event: Event) -> None:
+        self._events.pop(event.args[0], None)
+
+    def _graph_gone(self, event: Event) -> None:
+        self._graphs.pop(event.args[0], None)
 
     def _wait(self, event: Event) -> None:
         _join(self._streams.setdefault(event.args[0], {}), self._events.get(event.args[1], {}))
@@ -253,6 +271,8 @@ _FOLLOWED: Final[dict[str, Callable[[Order, Event], None]]] = {
     "stream_create": Order._stream_create,
     "event_record": Order._event_record,
     "stream_wait_event": Order._wait,
+    "event_destroy": Order._event_gone,
+    **dict.fromkeys(("graph_destroy", "graph_exec_destroy"), Order._graph_gone),
     **dict.fromkeys(("event_synchronize", "event_query"), Order._event_done),
     **dict.fromkeys(("stream_synchronize", "stream_query"), Order._stream_done),
     "device_synchronize": Order._device_done,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from vmm_conformance.history.events import Event, History
 from vmm_conformance.history.ordering import Order
@@ -32,11 +32,15 @@ class Replay:
 
     def walk(self, *visitors: Visitor) -> None:
         """Show every event to every visitor, then let each finish."""
+        self.follow(self.history.events, *visitors)
+
+    def follow(self, events: Iterable[Event], *visitors: Visitor) -> None:
+        """The same for events that come from elsewhere, one by one; none is kept."""
         state, order = self.state, self.order
         befores = _of_their_own(visitors, "before")
         afters = _of_their_own(visitors, "after")
         take_in, put_in_order = state.apply, order.apply
-        for event in self.history.events:
+        for event in events:
             for before in befores:
                 before(event)
             take_in(event)

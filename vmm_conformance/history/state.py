@@ -6,7 +6,7 @@ the driver answered (a refused call changes nothing) and never asks a driver.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable
 from typing import Final
 
@@ -14,6 +14,8 @@ from vmm_conformance.history.events import Event
 
 OPEN: Final = -1
 """In a record's ``ended``: it has not ended yet."""
+_ANSWERS: Final = 4096
+"""So many answers of `State.parts` are kept at most."""
 
 
 class Reservation:
@@ -97,6 +99,7 @@ class State:
         self.handles: dict[int, Memory] = {}
         self.ended: list[Mapping | Memory] = []
         self.lowered: list[Mapping] = []
+        self._reserved: list[int] = []
         self._mappings: dict[int, Mapping] = {}
         self._mapped: list[int] = []
         self._allocations: dict[int, Memory] = {}
@@ -134,10 +137,11 @@ class State:
 
     def reservation_at(self, address: int) -> Reservation | None:
         """The reservation that covers ``address``."""
-        for reservation in self.reservations.values():
-            if reservation.address <= address < reservation.address + reservation.size:
-                return reservation
-        return None
+        at = bisect_right(self._reserved, address) - 1
+        if at < 0:
+            return None
+        reservation = self.reservations[self._reserved[at]]
+        return reservation if address < reservation.address + reservation.size else None
 
     def mappings_in(self, address: int, size: int) -> list[Mapping]:
         """The live mappings that overlap the range, by address."""
@@ -158,6 +162,8 @@ class State:
         """
         found = self._parts.get((address, size))
         if found is None:
+            if len(self._parts) >= _ANSWERS:
+                self._parts.clear()
             found = self._parts[address, size] = self._find_parts(address, size)
         return found
 
@@ -195,11 +201,14 @@ class State:
                 change(self, event)
 
     def _reserve(self, event: Event) -> None:
+        if event.result not in self.reservations:
+            insort(self._reserved, event.result)
         self.reservations[event.result] = Reservation(event.result, event.args[0], event.seq, event.who)
 
     def _address_free(self, event: Event) -> None:
         reservation = self.reservations.pop(event.args[0], None)
         if reservation is not None:
+            del self._reserved[bisect_left(self._reserved, reservation.address)]
             reservation.ended = event.seq
 
     def _create(self, event: Event) -> None:

@@ -12,14 +12,14 @@ from typing import Final
 from vmm_conformance.history.events import History
 from vmm_conformance.history.files import HistoryError, dumps, loads
 
-__all__ = ["HistoryError", "dumps", "load_history"]
+__all__ = ["HistoryError", "dumps", "load_history", "resolve"]
 
 _ROOMS: Final = ("contracts", "programs", "running")
 
 
 def load_history(text: str) -> History:
     """The history that ``text`` holds. Raises `HistoryError`."""
-    return loads(text, _resolve)
+    return loads(text, resolve)
 
 
 @cache
@@ -32,7 +32,7 @@ def _modules() -> frozenset[str]:
     return frozenset(found)
 
 
-def _resolve(name: str) -> type:
+def resolve(name: str) -> type:
     """The class of plain data called ``name`` (``contracts.driver.Range``), and nothing else."""
     module, _, attribute = name.rpartition(".") if isinstance(name, str) else ("", "", "")
     if module not in _modules():
