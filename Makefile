@@ -17,10 +17,17 @@ BASE := $(VENV)/.base
 DEV := $(VENV)/.dev
 DOCS := $(VENV)/.docs
 MUTATION := $(VENV)/.mutation
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+BROWSER := $(VENV)/.browser
+PIP_INSTALL := -m pip --disable-pip-version-check --quiet install
+PIP := $(BIN)/python $(PIP_INSTALL)
+
+# An environment for each file of ci/bindings, in which the suites run over the vendors' bindings.
+BINDINGS := $(patsubst ci/bindings/%.txt,%,$(wildcard ci/bindings/*.txt))
+BINDING_TESTS := tests/adapters tests/emulated tests/quirks
 
 .DEFAULT_GOAL := help
-.PHONY: help conformance test lint types tests docs check bench docs-invariants mutate clean
+.PHONY: help conformance test lint types tests docs check kills bindings browser bench docs-invariants mutate clean \
+  $(BINDINGS:%=bindings-%)
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,19 +37,29 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(BASE): pyproject.toml | $(VENV)/bin/python
-	$(PIP) install --editable .
+	$(PIP) --editable .
 	@touch $@
 
 $(DEV): pyproject.toml | $(VENV)/bin/python
-	$(PIP) install --editable '.[dev]'
+	$(PIP) --editable '.[dev]'
 	@touch $@ $(BASE)
 
 $(DOCS): $(DEV)
-	$(PIP) install --editable '.[dev,docs]'
+	$(PIP) --editable '.[dev,docs]'
 	@touch $@
 
 $(MUTATION): $(DEV)
-	$(PIP) install --editable '.[dev,mutation]'
+	$(PIP) --editable '.[dev,mutation]'
+	@touch $@
+
+$(BROWSER): $(DEV)
+	$(PIP) --editable '.[dev,browser]'
+	@touch $@
+
+$(VENV)-bindings/%/.installed: ci/bindings/%.txt pyproject.toml | $(VENV)/bin/python
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python $(PIP_INSTALL) --editable '.[dev,emulation]' --requirement $< || \
+	  { echo "make: the bindings that $< names could not be installed" >&2; exit 1; }
 	@touch $@
 
 conformance: $(BASE) ## run the suites on the reference and on the host driver
@@ -65,8 +82,23 @@ tests: $(DEV)
 docs: $(DOCS) ## build the documentation as a site in build/site; fails on a dead link
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-check: $(BASE) ## is every known-bad variant caught, with each of the seeds?
+check: kills bindings browser ## what takes longer or needs more than Python: kills, bindings and browser
+
+kills: $(BASE) ## is every known-bad variant caught, with each of the seeds?
 	$(BIN)/vmm-conformance mutants --seed $(SEEDS) --budget $(BUDGET) --jobs $(JOBS)
+
+bindings: | $(VENV)/bin/python ## the vendors' bindings on the emulated libraries, in an environment per file of ci/bindings
+	@$(MAKE) --no-print-directory --jobs=$(JOBS) --output-sync=target $(BINDINGS:%=bindings-%)
+
+$(BINDINGS:%=bindings-%): bindings-%: $(VENV)-bindings/%/.installed
+	$(<D)/bin/python -m pytest --quiet -p no:cacheprovider --no-skips $(BINDING_TESTS)
+	for driver in emulated-hip emulated-cuda; do \
+	  $(<D)/bin/vmm-conformance run --driver $$driver --subject $$driver --budget $(BUDGET) && \
+	  $(<D)/bin/vmm-conformance run --driver $$driver --subject reference --budget smoke || exit 1; \
+	done
+
+browser: $(BROWSER) ## the tests of the report's page in a real browser, which has to be installed: chromium
+	$(BIN)/python -m pytest --quiet --no-skips tests/browser
 
 bench: $(BASE) ## measure, and print what docs/benchmarks.md shows
 	$(BIN)/python benchmarks/all.py
@@ -79,4 +111,4 @@ mutate: $(MUTATION) ## change the reference mechanically, and list the changes t
 	$(BIN)/python benchmarks/mutate.py --jobs $(JOBS)
 
 clean: ## remove the virtual environment and what tools leave behind
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .vmm
+	rm -rf $(VENV) $(VENV)-bindings build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .vmm

@@ -12,6 +12,11 @@ import pytest
 sys.path.append(str(Path(__file__).parents[1] / "html"))
 
 BROWSER = os.environ.get("VMM_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+FLAGS = [
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+"""It may be run by root, and nothing of its own goes out to a network."""
 PATIENCE = 180_000
 """Milliseconds that anything may take on a busy machine."""
 SHOTS = os.environ.get("VMM_SCREENSHOTS")
@@ -27,7 +32,7 @@ def browser():
     if not BROWSER:
         pytest.skip("needs a browser: apt-get install chromium, or say where one is in VMM_CHROMIUM")
     with sync_api.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox", "--headless"])
+        started = playwright.chromium.launch(executable_path=BROWSER, args=FLAGS)
         yield started
         started.close()
 

@@ -67,6 +67,11 @@ def broken(**changes):
     )  # fmt: skip
 
 
+def test_nothing_takes_the_focus_when_the_page_opens():
+    """Of such a thing a browser complains, now and then, where the address names a place on the page."""
+    assert "autofocus" not in page(broken()).partition("<script")[0]
+
+
 def test_the_banner_has_the_verdict_its_denominator_waivers_and_what_is_emulated():
     told = words(page(broken()))
     assert "✗ not conformant 3 of 4 expected invariants were judged, 1 missing; 1 waived." in told

@@ -82,6 +82,7 @@
     article.href = "#f" + column + "-" + row.id;
     opener = cell;
     if (!dialog.open) dialog.showModal();
+    byId("cell-close").focus(); /* not by autofocus, of which a browser complains where the address names a place */
   };
   dialog.addEventListener("close", () => { if (opener) opener.focus(); });
   byId("cell-article").addEventListener("click", () => { opener = null; dialog.close(); });
