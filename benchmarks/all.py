@@ -24,6 +24,7 @@ SCRIPTS = {
     "plugin_start": (),
     "shrink": (),
     "judge": (),
+    "report_page": (),
 }
 """Each benchmark and its arguments, in the order of the page."""
 

@@ -319,20 +319,20 @@ def painted(visit, text):
 def test_a_large_report_paints_and_filters_quickly(visit):
     """First paint against a page of the same size without script; a filter in less than 200 ms.
 
-    The machine that runs this may be busy, so what counts is the time of the page's thread.
+    The machine that runs this may be busy, so what counts is the time of the page's thread, and the best of three.
     """
     from vmm_conformance.reporting.html.documents import document
     from vmm_conformance.reporting.html.page import render
 
     text = render([document(each, f"night-{n}") for n, each in enumerate(large())])
     plain = re.sub(r"<script>.*?</script>", "", text, flags=re.DOTALL)
-    without = spent(painted(visit, plain))
-    page = painted(visit, text)
-    within = spent(page)
+    without = min(spent(painted(visit, plain)) for _ in range(3))
+    within, page = min(((spent(page), page) for page in (painted(visit, text) for _ in range(3))), key=lambda p: p[0])
     assert within - without < 0.2 or within / without < 1.3, (within, without)
+    before = spent(page)
     page.evaluate(
         "() => { const field = document.querySelector('[name=text]'); field.value = 'area-39';"
         " field.dispatchEvent(new Event('input', { bubbles: true })); document.body.offsetHeight; }"
     )
-    assert spent(page) - within < 0.2
+    assert spent(page) - before < 0.2
     assert page.inner_text("#shown") == "11 of 400 rows"

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 from page_stories import entry, failure, kill, kills, large, long_story, report
 
-from vmm_conformance.reporting.html.columns import SIGNS
+from vmm_conformance.reporting.html.columns import MEANINGS, SIGNS
 from vmm_conformance.reporting.html.documents import Document, DocumentError, document, read
 from vmm_conformance.reporting.html.layout import ROW
 from vmm_conformance.reporting.html.page import render
+from vmm_conformance.reporting.verdicts import Overall
 
 VOID = {"meta", "input", "link", "br", "hr", "img"}
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&<!--]]>{{7*7}}"
@@ -80,6 +81,12 @@ def test_the_banner_has_the_verdict_its_denominator_waivers_and_what_is_emulated
     assert "inferred must 0 1 0 0 1" in told
 
 
+@pytest.mark.parametrize("overall", list(Overall), ids=str)
+def test_the_banner_says_what_its_verdict_means(overall):
+    told = words(page(report(entry("ALLOCATOR-1"), overall=overall.value)))
+    assert f"1 of 1 expected invariants were judged; 0 waived. {MEANINGS[overall.value]} Programs of" in told
+
+
 def test_a_run_on_a_device_says_so():
     told = words(page(report(entry("ALLOCATOR-1"), driver="hip", real=True)))
     assert "real: true" in told
@@ -139,6 +146,14 @@ def test_over_time_the_first_failing_report_is_named():
 def test_what_was_not_exercised_says_how_to_reach_it():
     told = words(page(broken()))
     assert "ALLOCATOR-9 must ○ not exercised no program reached it a program for ALLOCATOR-9" in told
+
+
+def test_what_several_columns_did_not_reach_is_told_once():
+    quiet = entry("ALLOCATOR-9", "not exercised", reason="no program reached it")
+    told = words(page(*(report(quiet, spec=f"thing-{n}") for n in range(4)), report(entry("ALLOCATOR-9"), spec="good")))
+    assert told.count("a program for ALLOCATOR-9 4 of 5 columns") == 1
+    assert "thing-3 1.2 over host: 1 of 1 expected were not shown either way" in told
+    assert "good 1.2 over host: 0 of 1 expected" in told
 
 
 def test_the_kill_matrix_is_a_page_of_its_own():

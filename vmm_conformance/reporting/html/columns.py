@@ -67,6 +67,10 @@ class Column:
         """How often each verdict came out."""
         return Counter(entry["verdict"] for entry in self.entries.values())
 
+    def unreached(self) -> list[dict[str, Any]]:
+        """The invariants that were not shown either way."""
+        return [entry for entry in self.entries.values() if entry["verdict"] in _OPEN]
+
     def quote(self) -> str:
         """The column in one sentence, for somebody to quote."""
         footer, data = self.section["footer"], self.document.data
@@ -111,6 +115,15 @@ def _identity(document: Document, section: dict[str, Any]) -> tuple[Any, ...]:
     return subject["spec"], subject["name"], subject["version"], driver["name"], driver["real"]
 
 
+MEANINGS: Final = {
+    "hardened": "Every must holds, also those that were concluded from documents and not stated in one.",
+    "conformant": "Every must that a document states holds; one that was concluded from documents does not.",
+    "partial": "Nothing that counts was found broken, but not everything that had to be shown was.",
+    "not conformant": "A must is broken; below is the shortest program that breaks it.",
+}
+"""What each verdict says, for somebody who has never met one."""
+
+
 def headline(columns: Sequence[Column]) -> dict[str, Any]:
     """The worst verdict of all, and of how many subjects."""
     order = list(OVERALL_SIGNS)
@@ -122,6 +135,7 @@ def headline(columns: Sequence[Column]) -> dict[str, Any]:
     return {
         "overall": worst,
         "sign": OVERALL_SIGNS[worst],
+        "meaning": MEANINGS.get(worst, ""),
         "expected": expected,
         "executed": executed,
         "missing": expected - executed,

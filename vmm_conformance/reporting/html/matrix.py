@@ -10,6 +10,8 @@ from typing import Any, Final
 from vmm_conformance.contracts import CONTRACTS
 from vmm_conformance.reporting.html.columns import Column
 
+_ITEMS_NAMED: Final = 4
+"""Of what put an invariant to the test a cell names the first; the rest is a number, as there may be a hundred."""
 Row = dict[str, Any]
 _SHOWN: Final = ("id", "contract", "level", "evidence", "statement", "why", "source", "needs")
 
@@ -69,7 +71,8 @@ def _cell(column: Column, id: str, failing: set[tuple[int, str]], texts: Texts) 
         "short": compact(witnesses) if verdict == "pass" else "",
         "witnesses": witnesses,
         "reason": texts.index(entry["reason"]) if entry["reason"] else None,
-        "items": " ".join(str(texts.index(item)) for item in entry["items"]),
+        "items": " ".join(str(texts.index(item)) for item in entry["items"][:_ITEMS_NAMED]),
+        "more": max(len(entry["items"]) - _ITEMS_NAMED, 0),
         "article": (column.index, id) in failing,
     }
 

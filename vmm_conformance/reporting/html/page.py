@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 FILE: Final = "report.html"
 MISSING: Final = "the page needs jinja2: pip install 'vmm-conformance[html]'"
-_UNREACHED: Final = ("not exercised", "unknown", "crash", "timeout")
 
 
 def available() -> bool:
@@ -53,7 +52,7 @@ def render(documents: Sequence[Document]) -> str:
         totals=totals(columns), texts=texts.texts, signs=SIGNS, overall_signs=OVERALL_SIGNS,
         broken=[(column, made) for column, made in broken if made], trends=trends(reports),
         endings=[(column, made) for column in columns if (made := ended(column))],
-        unreached=[(column, _unreached(column)) for column in columns], kill_pages=pages,
+        unreached=_unreached(columns), kill_pages=pages,
     )  # fmt: skip
 
 
@@ -75,8 +74,14 @@ def _title(columns: Sequence[Column], pages: Sequence[Any]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
-def _unreached(column: Column) -> list[dict[str, Any]]:
-    return [entry for entry in column.entries.values() if entry["verdict"] in _UNREACHED]
+def _unreached(columns: Sequence[Column]) -> list[dict[str, Any]]:
+    """What was not shown either way, each invariant once for all columns that say the same of it."""
+    rows: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for column in columns:
+        for entry in column.unreached():
+            key = (entry["id"], entry["verdict"], entry["reason"])
+            rows.setdefault(key, {"entry": entry, "names": []})["names"].append(column.name)
+    return list(rows.values())
 
 
 @cache

@@ -73,8 +73,8 @@
     fact("put to the test", cell.dataset.w + " times");
     if (cell.dataset.r) fact("reason", texts[cell.dataset.r]);
     if (cell.dataset.i) {
-      const items = cell.dataset.i.split(" "), more = items.length - 4;
-      const named = items.slice(0, 4).map((index) => texts[index]).join(", ");
+      const items = cell.dataset.i.split(" "), more = Number(cell.dataset.n || 0);
+      const named = items.map((index) => texts[index]).join(", ");
       fact("by", named + (more > 0 ? " and " + more + " more" : ""));
     }
     const article = byId("cell-article");
