@@ -158,7 +158,7 @@ class RecordedDriver:
         call: Callable[..., Any] = getattr(driver, kind)
         who, events, now, faults, causes = self._who, self._events, self._now, self._faults, self._causes
         pending, runner = faults.pending, now.runner
-        defaults, frozen = tuple(_DEFAULTS.get(kind, {}).values()), _FROZEN.get(kind, tuple)
+        defaults, frozen = tuple(_DEFAULTS.get(kind, {}).values()), _FROZEN.get(kind)
         plain = len(FIELDS[kind]) - len(defaults)
         blamed = kind in TAKING_AWAY and hasattr(driver, "serial")
         watched = who == SUBJECT
@@ -169,7 +169,7 @@ class RecordedDriver:
             try:
                 if pending:
                     faults.strike(kind)
-                result = call(*args, **named)
+                result = call(*args, **named) if named else call(*args)
             except DriverError as error:
                 thread = 0 if get_ident() == runner else 1
                 why = "injected" if error.detail == "injected" else None
@@ -179,7 +179,10 @@ class RecordedDriver:
                 if watched and now.seen is not None:
                     now.seen(event)
                 raise
-            given = frozen(args + defaults) if len(args) == plain and not named else _arguments(kind, args, named)
+            if named or len(args) != plain:
+                given = _arguments(kind, args, named)
+            else:
+                given = args + defaults if frozen is None else frozen(args + defaults)
             seen = result.id if type(result) is Work else result
             seq = len(events)
             event = Event(seq, now.op, 0 if get_ident() == runner else 1, who, kind, given, 0, seen)
