@@ -69,7 +69,9 @@ def test_links_lead_somewhere():
 
 
 def leads_somewhere(page, target):
-    """Whether the target is a file, or a page of the site that is generated."""
+    """Whether the target is a file, a page of the site that is generated, or lies elsewhere on the web."""
+    if target.startswith("https://"):
+        return True
     place = (page.parent / target).resolve()
     return place.exists() or (DOCS in place.parents and place.relative_to(DOCS).as_posix() in GENERATED)
 

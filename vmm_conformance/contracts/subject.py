@@ -4,6 +4,7 @@ A subject is any object (a module will do) with some of these attributes:
 
 - ``name`` and ``version``: text for reports;
 - ``capabilities``: a mapping, see `SUBJECT_CAPABILITIES`;
+- ``missing(driver)``: what it lacks to be run over the driver of that name, and how to get it; empty if nothing;
 - ``allocator(driver, device)``: contract ``allocator``;
 - ``step_executor(driver, executable)``: contract ``skip-remap``;
 - ``flags(revision)``: contract ``flags``;

@@ -22,8 +22,7 @@ def ending_name(kind: str, item: str, spec: str) -> str:
 
 def replay_isolated(file: str, spec: str, driver: str) -> str:
     """The command that runs such a program again, in a child process as well."""
-    other = "" if driver == "host" else f" --driver {driver}"
-    return f"{replay_command(file, spec)}{other} --isolation process"
+    return f"{replay_command(file, spec, driver)} --isolation process"
 
 
 def where(ending: Ending) -> str:

@@ -45,9 +45,10 @@ def failure_screen(failure: Failure, invariant: Invariant, scene: Scene, *, widt
     return "\n\n".join("\n".join(block) for block in blocks if block)
 
 
-def replay_command(file: str, spec: str) -> str:
-    """The command that runs the program in ``file`` on the subject ``spec`` again."""
-    return f"vmm-conformance replay {shlex.quote(file)} --subject {shlex.quote(spec)}"
+def replay_command(file: str, spec: str, driver: str) -> str:
+    """The command that runs the program in ``file`` on the subject ``spec`` again, over ``driver``."""
+    other = "" if driver == "host" else f" --driver {driver}"
+    return f"vmm-conformance replay {shlex.quote(file)} --subject {shlex.quote(spec)}{other}"
 
 
 def _headline(invariant: Invariant, width: int) -> list[str]:
@@ -111,7 +112,7 @@ def _map(failure: Failure, width: int) -> list[str]:
 
 def _tail(failure: Failure, scene: Scene, width: int) -> list[str]:
     lines = _field("consequences", few(failure.consequences, 8), width) if failure.consequences else []
-    command = replay_command(scene.file, scene.spec)
+    command = replay_command(scene.file, scene.spec, scene.driver)
     if len(command) > width - _KEY:
         return [*lines, "replay", f"  {command}"]
     return [*lines, "replay".ljust(_KEY) + command]

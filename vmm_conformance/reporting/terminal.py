@@ -42,7 +42,7 @@ def _block(section: SubjectReport, report: Report, directory: str, width: int) -
             yield f"    {area:<11}{tally(entries)}"
             yield from _details(entries, width)
     yield from _endings(section, report.driver.name, directory, width)
-    yield from _replays(section, directory)
+    yield from _replays(section, report.driver.name, directory)
     yield from verdict_lines(section, width)
 
 
@@ -103,13 +103,13 @@ def _failed(entry: InvariantReport) -> str:
     return f"{entry.id} fails" if entry.documented else f"{entry.id} fails (inferred)"
 
 
-def _replays(section: SubjectReport, directory: str) -> Iterator[str]:
+def _replays(section: SubjectReport, driver: str, directory: str) -> Iterator[str]:
     failed = [entry for entry in section.invariants if entry.failures]
     if not directory or not failed:
         return
     yield "  replay"
     for entry in failed[:REPLAYS_SHOWN]:
         file = f"{directory}/{FOLDER}/{program_name(entry.id, section.subject.spec)}"
-        yield f"    {replay_command(file, section.subject.spec)}"
+        yield f"    {replay_command(file, section.subject.spec, driver)}"
     if len(failed) > REPLAYS_SHOWN:
         yield f"    (the programs of {len(failed) - REPLAYS_SHOWN} more are in {directory}/{FOLDER})"

@@ -46,9 +46,15 @@ def open_driver(name: str) -> Callable[[DriverOptions], Driver]:
 
 
 def unavailable(subject: object, driver: str) -> str:
-    """Why nothing can be run here: what is missing for the subject, if it is a driver, or else for ``driver``."""
+    """Why nothing can be run here: what is missing for the subject, or else for ``driver``.
+
+    A subject that is a driver needs no other.
+    """
     facts: opening.DriverFacts | None = getattr(subject, "facts", None)
-    return (facts or opening.facts(driver)).missing
+    if facts is not None:
+        return facts.missing
+    missing: Callable[[str], str] = getattr(subject, "missing", lambda _: "")
+    return missing(driver) or opening.facts(driver).missing
 
 
 def _pair(text: str, spec: str) -> tuple[str, str]:

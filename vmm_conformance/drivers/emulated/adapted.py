@@ -14,7 +14,9 @@ from vmm_conformance.contracts import Driver, DriverError, DriverOptions, Live
 from vmm_conformance.drivers.calls import EMULATED, Calls, DriverUnavailable
 from vmm_conformance.drivers.device import DeviceDriver
 from vmm_conformance.drivers.emulated.build import EmulationUnavailable
+from vmm_conformance.drivers.emulated.detour import Detour, OwnCalls, OwnDepth
 from vmm_conformance.drivers.emulated.library import bring_in
+from vmm_conformance.drivers.emulated.streams import OFFSET
 from vmm_conformance.drivers.queues import Point, Queue, Ticket
 
 MakeDriver = Callable[[DriverOptions], Driver]
@@ -66,6 +68,12 @@ class EmulatedDriver(DeviceDriver):
             )
         return calls
 
+    def watch_foreign_calls(self, view: Driver) -> None:
+        """From now on what others ask of the library is asked of ``view``, which stands for this driver."""
+        own = OwnDepth()
+        self._calls = OwnCalls(self._calls, own)
+        self.library.detour(Detour(self.under, view, own, self._queues.__contains__, OFFSET))
+
     def _let_go(self) -> None:
         self.library.stop()
         self.under.close()
@@ -108,6 +116,19 @@ class EmulatedDriver(DeviceDriver):
                 super().close()
             finally:
                 self._let_go()
+
+
+def watch_foreign_calls(vendor: str, view: Driver) -> None:
+    """Let what others ask of the emulated library of ``vendor`` be recorded and struck as calls on ``view`` are.
+
+    ``view`` is the driver that a subject was given. Raises `DriverUnavailable` if that is no ``emulated-VENDOR``.
+    """
+    driver = _owners.get(vendor, lambda: None)()
+    if driver is None or view.name != driver.name:
+        raise DriverUnavailable(
+            f"calls on the library of {vendor!r} cannot be seen over the driver {view.name!r}; use emulated-{vendor}"
+        )
+    driver.watch_foreign_calls(view)
 
 
 def _calls(vendor: str) -> Calls:

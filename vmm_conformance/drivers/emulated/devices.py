@@ -9,7 +9,9 @@ from vmm_conformance.drivers.calls import EMULATED
 from vmm_conformance.drivers.emulated.codes import PEER_ENABLED, PEER_NOT_ENABLED
 from vmm_conformance.drivers.emulated.machine import SUCCESS, Machine, put_bytes
 
-_FIRST_CONTEXT: Final = 0x5EED_0000
+_PRIMARY_CONTEXT: Final = 0x5EED_0000
+"""Plus 16 for each device: a client may keep it from one driver behind the library to the next."""
+_FIRST_CONTEXT: Final = 0x5EEE_0000
 _API_VERSION: Final = 3020
 
 ATTRIBUTES: Final[dict[str, dict[int, int]]] = {
@@ -179,8 +181,8 @@ class Devices(Machine):
 
     # -- contexts
 
-    def _new_context(self, device: int) -> int:
-        context = _FIRST_CONTEXT + 16 * (len(self._contexts) + 1)
+    def _new_context(self, device: int, context: int = 0) -> int:
+        context = context or _FIRST_CONTEXT + 16 * len(self._contexts)
         self._contexts[context] = device
         return context
 
@@ -190,7 +192,7 @@ class Devices(Machine):
         self._check_device("primary context", device)
         with self._lock:
             if device not in self._primary:
-                self._primary[device] = self._new_context(device)
+                self._primary[device] = self._new_context(device, _PRIMARY_CONTEXT + 16 * device)
             self._retained[device] = self._retained.get(device, 0) + 1
         out[0] = self._primary[device]
         return SUCCESS

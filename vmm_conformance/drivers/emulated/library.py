@@ -82,10 +82,14 @@ class Library(GraphCalls):
         """
         self._forget_all()
         (listen or driver.listen)(self.ran)
-        self._driver = driver
+        self._driver = self._under = driver
         self.space = space
         self.failures.clear()
         self._c.vmm_state = 0
+
+    def detour(self, driver: Any) -> None:
+        """Let ``driver`` answer in place of the one that was started with: it hands calls on to that."""
+        self._driver = driver
 
     def stop(self) -> None:
         """Take the driver away, which remains its owner's. Calls are then answered with 3, not initialized."""

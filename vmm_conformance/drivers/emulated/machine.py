@@ -58,6 +58,7 @@ class Machine:
     def _forget_all(self) -> None:
         """As if the process had just loaded the library."""
         self._driver: Driver = _Nobody()
+        self._under: Driver = self._driver
         self._running = False
         self._caller = Caller()
         self.notice = None

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from time import perf_counter
 from typing import Any, Final
 
-from vmm_conformance.contracts import DriverError, Fault, Status, Work
+from vmm_conformance.contracts import Driver, DriverError, Fault, Status, Work
 from vmm_conformance.drivers.emulated.machine import SUCCESS
 from vmm_conformance.drivers.emulated.memory import MemoryCalls
 
@@ -133,11 +133,11 @@ class StreamCalls(MemoryCalls):
         device = self._device()
         if handle == PER_THREAD:
             key = (device, threading.get_ident())
-            return self._per_thread.get(key) or self._per_thread.setdefault(key, self._make(device, 0, 0))
-        return self._legacy.get(device) or self._legacy.setdefault(device, self._make(device, 0, 0))
+            return self._per_thread.get(key) or self._per_thread.setdefault(key, self._make(self._under, device))
+        return self._legacy.get(device) or self._legacy.setdefault(device, self._make(self._under, device))
 
-    def _make(self, device: int, flags: int, priority: int) -> Stream:
-        stream = Stream(self._driver.stream_create(device), device, flags, priority)
+    def _make(self, driver: Driver, device: int, flags: int = 0, priority: int = 0) -> Stream:
+        stream = Stream(driver.stream_create(device), device, flags, priority)
         self._streams[stream.id + OFFSET] = stream
         return stream
 
@@ -191,7 +191,7 @@ class StreamCalls(MemoryCalls):
     def stream_create_ranked(self, out: Any, flags: int, priority: int) -> int:
         if not out or flags & ~_NON_BLOCKING:
             self.invalid("StreamCreate")
-        out[0] = self._make(self._device(), flags, priority).id + OFFSET
+        out[0] = self._make(self._driver, self._device(), flags, priority).id + OFFSET
         return SUCCESS
 
     def stream_destroy(self, handle: int) -> int:

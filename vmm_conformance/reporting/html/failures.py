@@ -51,7 +51,7 @@ def _article(entry: dict[str, Any], column: Column) -> Article:
         "operations": _operations(failure),
         "length": count(len(program["operations"]), "operation"),
         "configuration": pairs(program.get("configuration") or {}) or "default",
-        "replay": replay_command(str(entry["program"] or "PROGRAM.json"), spec),
+        "replay": replay_command(str(entry["program"] or "PROGRAM.json"), spec, column.driver),
         "map": address_map(layout) if layout else None,
         "lanes": lanes(layout) if layout else None,
         "rows": layout.told() if layout else [],
