@@ -26,7 +26,7 @@ BINDINGS := $(patsubst ci/bindings/%.txt,%,$(wildcard ci/bindings/*.txt))
 BINDING_TESTS := tests/adapters tests/emulated tests/quirks tests/subjects
 
 .DEFAULT_GOAL := help
-.PHONY: help conformance test lint types tests docs check kills bindings browser bench docs-invariants mutate clean \
+.PHONY: help conformance test lint types tests docs check kills bindings browser machines bench docs-invariants mutate clean \
   $(BINDINGS:%=bindings-%)
 
 help: ## this list
@@ -82,7 +82,7 @@ tests: $(DEV)
 docs: $(DOCS) ## build the documentation as a site in build/site; fails on a dead link
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-check: kills bindings browser ## what takes longer or needs more than Python: kills, bindings and browser
+check: kills bindings browser machines ## what takes longer or needs more than Python: these four
 
 kills: $(BASE) ## is every known-bad variant caught, with each of the seeds?
 	$(BIN)/vmm-conformance mutants --seed $(SEEDS) --budget $(BUDGET) --jobs $(JOBS)
@@ -99,6 +99,9 @@ $(BINDINGS:%=bindings-%): bindings-%: $(VENV)-bindings/%/.installed
 
 browser: $(BROWSER) ## the tests of the report's page in a real browser, which has to be installed: chromium
 	$(BIN)/python -m pytest --quiet --no-skips tests/browser
+
+machines: $(DEV) ## the tests of runs on several machines, for which redis-server has to be installed
+	$(BIN)/python -m pytest --quiet --no-skips tests/machines
 
 bench: $(BASE) ## measure, and print what docs/benchmarks.md shows
 	$(BIN)/python benchmarks/all.py

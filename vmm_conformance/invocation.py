@@ -69,7 +69,12 @@ OPTIONS: Final = (
     Option("report", "DIR", "write report.json, report.html, conformance.xml, badges, programs and histories there"),
     Option("replay", "FILE", "run this one program in place of the suites"),
     Option("hardened", "", "let a broken inferred must fail the run too"),
-    Option("database", "", "remember failing examples in Hypothesis' database, and try them first"),
+    Option(
+        "database",
+        "PLACE",
+        "remember what programs that fail are made of, and try that first: a folder, or redis://HOST:PORT/NUMBER for"
+        " machines that share one",
+    ),
     Option(
         "isolation",
         "NAME",
@@ -96,7 +101,7 @@ class Invocation:
     report: Path | None = None
     replay: Path | None = None
     hardened: bool = False
-    database: bool = False
+    database: str = ""
     isolation: str = "none"
     timeout: int = 60
 
@@ -153,6 +158,8 @@ class Invocation:
             raise BadInvocation(f"no invariant begins with {self.invariant!r}; areas are {', '.join(areas)}")
         if self.replay and not self.replay.is_file():
             raise BadInvocation(f"no program file {str(self.replay)!r}; give the path of a JSON file")
+        if self.database:
+            _reach(self.database)
 
 
 def gather(
@@ -202,6 +209,15 @@ def _whole(option: Option, value: str) -> int:
     if not value.strip().isdecimal():
         raise BadInvocation(f"{option.name} must be a whole number from 0 up, got {value!r}")
     return int(value)
+
+
+def _reach(database: str) -> None:
+    from vmm_conformance.running.remembered import DatabaseUnavailable, open_database
+
+    try:
+        open_database(database)
+    except DatabaseUnavailable as error:
+        raise BadInvocation(str(error)) from None
 
 
 def make_importable(folder: Path) -> None:

@@ -9,7 +9,7 @@ from vmm_conformance.running import explore
 
 def drawn(count: int, seed: int) -> list[bytes]:
     out: list[bytes] = []
-    explore.generate(count, seed, out.append, key="test")
+    explore.generate(count, seed, out.append)
     return out
 
 

@@ -143,6 +143,11 @@ class Seen:
         for id in judged.broken():
             self.first.setdefault(id, (program, self.programs))
 
+    @property
+    def found(self) -> int:
+        """How many different things went wrong."""
+        return len(self.first) + len(self.lost)
+
     def lose(self, program: Program, ended: Ended) -> None:
         """Remember a program that ended its process."""
         self.deaths[ended.kind] += 1
@@ -154,29 +159,18 @@ def generate(
     seed: int,
     consume: Callable[[bytes], None],
     *,
-    key: str = "",
-    database: bool = False,
     over: Callable[[], bool] = lambda: False,
 ) -> None:
     """Hand ``count`` byte strings to ``consume``; equal seeds give equal strings, in batches of `BATCH`.
 
-    With ``database`` Hypothesis' example database of the working directory is tried first, under ``key``.
     When ``over`` says so, no further batch is begun.
     """
     from hypothesis import HealthCheck, Phase, given, settings, strategies
     from hypothesis import seed as seeded
-    from hypothesis.database import DirectoryBasedExampleDatabase
-
-    phases = [Phase.generate, Phase.target]
-    store = None
-    if database:
-        phases.insert(0, Phase.reuse)
-        store = DirectoryBasedExampleDatabase(".hypothesis/vmm")
 
     def body(data: bytes) -> None:
         consume(data)
 
-    body.__name__ = body.__qualname__ = f"explore_{key}"
     with _rarely_collecting():
         for number, size in enumerate(_batches(count)):
             if over():
@@ -184,8 +178,8 @@ def generate(
             wrapped = given(strategies.binary(min_size=BYTES, max_size=BYTES))(body)
             configured = settings(
                 max_examples=size,
-                phases=phases,
-                database=store,
+                phases=[Phase.generate, Phase.target],
+                database=None,
                 deadline=None,
                 derandomize=False,
                 print_blob=False,

@@ -154,7 +154,7 @@ def _by_share(explorations: Sequence[Exploration], turn: int) -> list[Exploratio
 
 def _chunk(contract: str, exploration: Exploration, seed: int, turn: int) -> list[bytes]:
     out: list[bytes] = []
-    generate(CHUNK, zlib.crc32(f"{seed}/{contract}/{exploration.id}/{turn}".encode()), out.append, key="hunt")
+    generate(CHUNK, zlib.crc32(f"{seed}/{contract}/{exploration.id}/{turn}".encode()), out.append)
     return out
 
 

@@ -16,6 +16,7 @@ from vmm_conformance.running.ended import Ended, reason
 from vmm_conformance.running.endings import endings, given_up
 from vmm_conformance.running.explore import Bench, Runs, Seen, failures, generate
 from vmm_conformance.running.plugs import plug
+from vmm_conformance.running.remembered import Remembered
 from vmm_conformance.running.results import ALL, NOT_APPLICABLE, UNAVAILABLE, ItemResult
 from vmm_conformance.running.subjects import DRIVERS, open_driver, resolve_subject, unavailable
 from vmm_conformance.running.suites import Exploration, Suite, load_suites
@@ -40,7 +41,7 @@ class Options:
     seed: int = 0
     driver: str = "host"
     prefix: str = ""
-    database: bool = False
+    database: str = ""
     hardened: bool = False
     isolation: str = "none"
     timeout: int = 60
@@ -222,25 +223,34 @@ def _programs(item: Item, options: Options, bench: Runs, seen: Seen, progress: P
         _one(item.part.program, bench, seen)
 
 
-def _one(program: Program, bench: Runs, seen: Seen) -> None:
+def _one(program: Program, bench: Runs, seen: Seen, *, passing: bool = True) -> bool:
+    """Run ``program`` and count it, one that passes only if ``passing``. Whether something new was found broken."""
+    found = seen.found
     try:
         judged = bench.brief(program)
     except Ended as ended:
         seen.lose(program, ended)
     else:
-        seen.add(program, judged)
+        if passing or judged.broken():
+            seen.add(program, judged)
+    return seen.found > found
 
 
 def _explore(
     item: Item, exploration: Exploration, options: Options, bench: Runs, seen: Seen, progress: Progress | None
 ) -> None:
+    remembered = Remembered(options.database, f"{item.id}@{item.driver}")
+
     def consume(data: bytes) -> None:
         if given_up(seen):
             return
-        _one(bench.decode(data, exploration.pins), bench, seen)
+        if _one(bench.decode(data, exploration.pins), bench, seen):
+            remembered.keep(data)
         if progress is not None:
             progress(seen.programs, item.planned, len(seen.first))
 
-    key = f"{item.contract}_{exploration.id}".replace("-", "_")
+    for data in remembered.all():  # those that pass by now are not counted, so that a pass rests on the seed alone
+        if not given_up(seen) and not _one(bench.decode(data, exploration.pins), bench, seen, passing=False):
+            remembered.forget(data)
     seed = item_seed(item, options.seed)
-    generate(item.planned, seed, consume, key=key, database=options.database, over=lambda: given_up(seen))
+    generate(item.planned, seed, consume, over=lambda: given_up(seen))
