@@ -33,6 +33,7 @@ from vmm_conformance.drivers.opening import facts, opener, parse
 from vmm_conformance.drivers.subjects import DriverSubject
 from vmm_conformance.programs.scenario import Scenario
 from vmm_conformance.running.explore import generate
+from vmm_conformance.running.probe import probe
 from vmm_conformance.running.session import bench_for, resolve_known
 from vmm_conformance.running.subjects import unavailable
 from vmm_suites.scenarios.driver import SCENARIOS
@@ -238,6 +239,12 @@ def test_a_status_that_the_binding_has_no_name_for_survives(name: str) -> None:
         driver.reserve(G)
     assert (raised.value.status, raised.value.call) == (4711, "reserve")
     driver.close()
+
+
+def test_it_has_what_it_declares_and_no_more(name: str) -> None:
+    found = probe(opener(name))
+    assert [tried.name for tried in found.capabilities if not tried.kept] == []
+    assert "sharing" not in [tried.name for tried in found.capabilities if tried.declared]
 
 
 def test_there_is_one_of_each_at_a_time(name: str) -> None:

@@ -90,6 +90,8 @@ class DriverCapabilities:
     """A write through a read-only mapping is refused."""
     unmap_waits: bool = False
     """Unmap waits for work in flight that uses the range."""
+    sharing: bool = True
+    """Memory can be exported and imported as file descriptors; see `contracts.sharing`."""
     progress: bool = True
     """The driver runs queued work only when asked, so schedules can be chosen."""
 

@@ -64,7 +64,7 @@ class CudaCalls:
 
     def declared(self) -> DriverCapabilities:
         """As its documents and public issues tell; ``vmm-conformance probe`` measures."""
-        return DriverCapabilities(set_access_part_of_mapping=True, partial_map=False, progress=False)
+        return DriverCapabilities(set_access_part_of_mapping=True, partial_map=False, sharing=False, progress=False)
 
     # -- devices
 

@@ -67,6 +67,7 @@ class HipCalls:
             unmap_spans_mappings=version >= (7, 0),
             read_only_enforced=False,
             unmap_waits=version >= (7, 15),
+            sharing=False,
             progress=False,
         )
 

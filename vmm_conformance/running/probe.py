@@ -5,6 +5,7 @@ The costs are the inputs of an automatic copy threshold (`vmm_conformance.contra
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
@@ -23,6 +24,7 @@ from vmm_conformance.contracts import (
     DriverOptions,
     Granularity,
 )
+from vmm_conformance.contracts.sharing import SharingDriver
 from vmm_conformance.running.caller import round_up
 from vmm_conformance.running.opened import OpenDriver
 
@@ -219,6 +221,25 @@ class Trials:
                 self.driver.stream_synchronize(stream)
         self.driver.stream_destroy(stream)
         return waited, "unmap returned " + ("behind" if waited else "before") + " the work that used the range"
+
+    def sharing(self) -> tuple[bool | None, str]:
+        """A descriptor goes out, and comes back as a handle."""
+        driver = self.driver
+        if not isinstance(driver, SharingDriver):
+            return False, "the driver has no calls for it"
+        try:
+            handle = driver.create_shareable(driver.granularity_option(0))
+        except DriverError as error:
+            return False, f"create_shareable: {error}"
+        try:
+            descriptor = driver.export_handle(handle)
+            self.driver.release(driver.import_handle(descriptor))
+            os.close(descriptor)
+        except DriverError as error:
+            return False, str(error)
+        finally:
+            self.driver.release(handle)
+        return True, "a handle exported as a descriptor was imported again"
 
     def progress(self) -> tuple[bool, str]:
         """Work that waits to be asked for."""

@@ -28,8 +28,8 @@ class EmulatedDriver(DeviceDriver):
     """One at a time for each vendor, since a process has one library of a name; raises `DriverUnavailable` else.
 
     What a GPU does not tell the host driver behind it does: which work met a fault, which call took memory away
-    (``serial``), and what is held. The capabilities are those asked for, but for ``progress``: no vendor's interface
-    has such a thing.
+    (``serial``), and what is held. The capabilities are those asked for, but for ``progress``, which no vendor's
+    interface has, and ``sharing``, which the emulated libraries refuse.
     """
 
     def __init__(self, vendor: str, options: DriverOptions, make: MakeDriver) -> None:
@@ -44,7 +44,7 @@ class EmulatedDriver(DeviceDriver):
             self._let_go()
             raise
         self.name = f"emulated-{vendor}"
-        self.capabilities = replace(self.under.capabilities, progress=False)
+        self.capabilities = replace(self.under.capabilities, sharing=False, progress=False)
 
     def _take_over(self) -> None:
         owner = _owners.get(self._vendor, lambda: None)()

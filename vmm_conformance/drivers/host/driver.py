@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from vmm_conformance.contracts import Copy, DriverError, Range, Status, Work, Write
-from vmm_conformance.drivers.host.graphs import Graphs
+from vmm_conformance.drivers.host.sharing import Sharing
 from vmm_conformance.drivers.host.work import Fill
 
 
-class HostDriver(Graphs):
+class HostDriver(Sharing):
     """The contract `Driver` without a GPU: strict wherever the vendors' documents are.
 
     Addresses are addresses of this process, so native code can use them, and dies if it uses one that

@@ -151,8 +151,10 @@ class Mappings(AddressSpace):
         start = part.start
         size = part.end - start
         if not old:
-            offset = region.memory.start + region.offset + start - region.start
-            return self._mmap(start, size, new, ATTACH, self._file, offset) == start
+            memory = region.memory
+            offset = memory.start + region.offset + start - region.start
+            file = memory.file if memory.file >= 0 else self._file
+            return self._mmap(start, size, new, ATTACH, file, offset) == start
         if not new:
             return self._mmap(start, size, PROT_NONE, WITHDRAW, -1, 0) == start
         return self._mprotect(start, size, new) == 0

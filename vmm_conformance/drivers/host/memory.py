@@ -35,16 +35,17 @@ class Memory:
 
     Poison is written when a page is first touched through the driver, since poisoning at creation
     would cost far more than everything else. ``touched`` has a 1 for each page that was, and is None
-    before the first; ``complete`` says that all were.
+    before the first; ``complete`` says that all were. ``file`` is a file of its own, or -1 in the common one.
     """
 
-    __slots__ = ("complete", "size", "start", "touched")
+    __slots__ = ("complete", "file", "size", "start", "touched")
 
     def __init__(self, start: int, size: int) -> None:
         self.start = start
         self.size = size
         self.touched: bytearray | None = None
         self.complete = False
+        self.file = -1
 
 
 class Backing:

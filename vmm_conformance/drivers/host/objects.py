@@ -41,6 +41,7 @@ class Handle(Memory):
         self.size = size
         self.touched = None
         self.complete = False
+        self.file = -1
         self.id = identity
         self.device = device
         self.references = 1
