@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import date
 from pathlib import Path
 
 from vmm_conformance.contracts import CONTRACTS
@@ -23,6 +24,8 @@ def check(
     hardened: bool = False,
     isolation: str = "none",
     timeout: int = 60,
+    waivers: Path | str | None = None,
+    today: date | None = None,
     report: Path | str | None = None,
 ) -> Report:
     """Run the suites on ``subject`` and report; in this process, or with ``isolation="process"`` in a child.
@@ -31,6 +34,7 @@ def check(
     ``module:attribute``, with ``,key=value`` parameters). ``contracts`` leaves the others out. ``budget``
     is ``smoke``, ``dev``, ``ci`` or ``nightly``: 50, 500, 2,000 or 100,000 programs per contract.
     ``timeout`` are the seconds that an operation may take in a child, which finds its subject by its spec alone.
+    ``waivers`` is a TOML file of expected failures; their expiry is compared with ``today``, by default this day (UTC).
     ``report`` is a folder for ``report.json``, ``conformance.xml`` and the programs of failures.
 
     Raises `BadInvocation`, a ``ValueError``, for a name that does not exist, and says what does.
@@ -44,7 +48,7 @@ def check(
         raise BadInvocation("isolation 'process' needs the subject's spec, an installed name or module:attribute")
     invocation = Invocation(
         subjects=(spec,), driver=driver, budget=budget, seed=seed, invariant=invariant, hardened=hardened,
-        isolation=isolation, timeout=timeout,
+        isolation=isolation, timeout=timeout, waivers=None if waivers is None else Path(waivers), today=today,
     )  # fmt: skip
     invocation.check_names()
     subjects = invocation.subject_objects() if isinstance(subject, str) else {spec: subject}

@@ -22,6 +22,7 @@ from vmm_conformance.reporting.programs import FOLDER, program_name
 from vmm_conformance.reporting.progress import Progress
 from vmm_conformance.reporting.terminal import summary
 from vmm_conformance.reporting.text import count
+from vmm_conformance.reporting.verdicts import Verdict
 from vmm_conformance.running.kills import Kill, kill_matrix
 from vmm_conformance.running.probe import probe as probe_driver
 from vmm_conformance.running.results import ItemResult
@@ -36,7 +37,7 @@ PARTIAL: Final = 3
 
 def run(invocation: Invocation) -> int:
     """Run the suites, print what is broken and the summary; returns the exit status."""
-    invocation.check_names()
+    invocation.check()
     subjects = invocation.subject_objects()
     with Progress(sys.stderr) as progress:
         report = run_all(
@@ -60,7 +61,7 @@ def _broken(section: SubjectReport, invocation: Invocation, subject: object, dir
     """The failures that count, of each broken invariant the one with the shortest program."""
     spec = section.subject.spec
     counted = decisive(catalogue(), prefix=invocation.invariant, hardened=invocation.hardened)
-    entries = [entry for entry in section.invariants if entry.failures and entry.id in counted]
+    entries = [entry for entry in section.invariants if entry.verdict is Verdict.FAIL and entry.id in counted]
     files = {entry.id: str(Path(directory, FOLDER, program_name(entry.id, spec))) for entry in entries}
     where = scene(spec, subject, driver=invocation.driver, seed=invocation.seed)
     return describe([entry.failures[0] for entry in entries], catalogue(), where, files, terminal_width())

@@ -8,11 +8,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     from vmm_conformance.running.session import Options
+    from vmm_conformance.waivers.listed import Waivers
 
 
 class BadInvocation(ValueError):
@@ -68,6 +70,13 @@ OPTIONS: Final = (
     Option("invariant", "PREFIX", "judge only ids that begin so, as in STEP or STEP-87; makes the run partial"),
     Option("report", "DIR", "write report.json, report.html, conformance.xml, badges, programs and histories there"),
     Option("replay", "FILE", "run this one program in place of the suites"),
+    Option(
+        "waivers",
+        "FILE",
+        "a TOML file of failures that are expected for a while; one that passes, fails differently, was not run, has"
+        " expired or matches nothing fails the run (default: none)",
+    ),
+    Option("today", "DATE", "the day that the expiry of waivers is compared with, as in 2027-06-30 (default: today)"),
     Option("hardened", "", "let a broken inferred must fail the run too"),
     Option(
         "database",
@@ -100,6 +109,8 @@ class Invocation:
     invariant: str = ""
     report: Path | None = None
     replay: Path | None = None
+    waivers: Path | None = None
+    today: date | None = None
     hardened: bool = False
     database: str = ""
     isolation: str = "none"
@@ -130,10 +141,23 @@ class Invocation:
         except SubjectNotFound as error:
             raise BadInvocation(str(error)) from None
 
+    def waiver_objects(self) -> Waivers | None:
+        """What is in the file of waivers, None without one. Raises `BadInvocation` for one that cannot be used."""
+        if self.waivers is None:
+            return None
+        from vmm_conformance.waivers.files import WaiverError, load
+        from vmm_conformance.waivers.listed import Waivers
+
+        try:
+            return Waivers(load(self.waivers), self.today or datetime.now(UTC).date())
+        except WaiverError as error:
+            raise BadInvocation(str(error)) from None
+
     def check(self) -> None:
         """Raise `BadInvocation` unless everything that was asked for exists and can be used."""
         self.check_names()
         self.subject_objects()
+        self.waiver_objects()
         if self.replay:
             from vmm_conformance.replaying import read_program
 
@@ -195,7 +219,9 @@ def _read(option: Option, value: Any) -> Any:
         return _switch(option, value)
     if option.name in ("seed", "timeout"):
         return _whole(option, str(value))
-    return Path(value) if option.name in ("report", "replay") else str(value)
+    if option.name == "today":
+        return _day(str(value))
+    return Path(value) if option.name in ("report", "replay", "waivers") else str(value)
 
 
 def _switch(option: Option, value: Any) -> bool:
@@ -218,6 +244,13 @@ def _reach(database: str) -> None:
         open_database(database)
     except DatabaseUnavailable as error:
         raise BadInvocation(str(error)) from None
+
+
+def _day(value: str) -> date:
+    try:
+        return date.fromisoformat(value)
+    except ValueError:
+        raise BadInvocation(f"today must be a day as in 2027-06-30, got {value!r}") from None
 
 
 def make_importable(folder: Path) -> None:

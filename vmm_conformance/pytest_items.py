@@ -17,14 +17,18 @@ from vmm_conformance.replaying import REPLAY, replay_items, replayed
 from vmm_conformance.reporting.conclusion import complaint, decisive, describe, driver_info, publish, scene
 from vmm_conformance.reporting.endings import describe_ending
 from vmm_conformance.reporting.endings import where as ended_where
-from vmm_conformance.reporting.model import Report
+from vmm_conformance.reporting.model import Report, SubjectInfo
 from vmm_conformance.reporting.report import build
 from vmm_conformance.reporting.screen import Scene
 from vmm_conformance.reporting.terminal import summary
 from vmm_conformance.running.results import ALL, UNAVAILABLE, ItemResult
-from vmm_conformance.running.session import Item, plan, run_item
+from vmm_conformance.running.session import Item, run_item
+from vmm_conformance.waivers.listed import KIND as WAIVER
+from vmm_conformance.waivers.listed import Waivers
+from vmm_conformance.waivers.listed import planned as planned_items
 
 PROGRESS = pytest.StashKey[Here | There | None]()
+WAIVERS = pytest.StashKey[Waivers | None]()
 
 
 def planned(invocation: Invocation) -> Sequence[Item]:
@@ -32,7 +36,7 @@ def planned(invocation: Invocation) -> Sequence[Item]:
     invocation.check()
     if invocation.replay:
         return replay_items(invocation)
-    return plan(invocation.subject_objects(), invocation.options())
+    return planned_items(invocation.subject_objects(), invocation.options(), invocation.waiver_objects())
 
 
 class SuiteItem:
@@ -91,20 +95,38 @@ class SuiteItem:
 
         Where there is no such driver here it is skipped, with what is missing as the reason.
 
-        A replay fails for any finding.
+        A replay fails for any finding. Where nothing is broken but what waivers expect it is an expected failure.
         """
         result = self.run()
         if result.state == UNAVAILABLE:
             pytest.skip(result.untested[ALL])
         asked, width = self._invocation, self._node.config.stash[WIDTH]
         where = scene(self.item.subject_spec, self._subject, driver=asked.driver, seed=asked.seed)
+        excuse = ""
         if self.item.kind == REPLAY:
             text = "\n".join(_replay_lines(result, str(asked.replay), where, width))
         else:
             counted = decisive(catalogue(), prefix=asked.invariant, hardened=asked.hardened)
+            result, excuse = self._excused(result)
             text = complaint(result, counted, catalogue(), where, asked.report, width)
         if text:
             pytest.fail(text, pytrace=False)
+        if excuse:
+            pytest.xfail(excuse)
+        if self.item.kind == WAIVER and result.state == "done":
+            pytest.fail("the program of a waiver does not fail as it says; the summary says how", pytrace=False)
+
+    def _excused(self, result: ItemResult) -> tuple[ItemResult, str]:
+        """``result`` without what waivers expect, and what is to be said of that."""
+        stash = self._node.config.stash
+        if WAIVERS not in stash:
+            stash[WAIVERS] = self._invocation.waiver_objects()
+        waivers = stash[WAIVERS]
+        if waivers is None or not result.failures:
+            return result, ""
+        about = SubjectInfo.of(self.item.subject_spec, self._subject)
+        result, excused = waivers.excused(result, about, driver_info(self.item.driver))
+        return result, "; ".join(f"{failure.invariant} waived: {waiver.excuse()}" for failure, waiver in excused)
 
 
 def _replay_lines(result: ItemResult, file: str, where: Scene, width: int) -> list[str]:
@@ -141,7 +163,8 @@ class Session:
     def __init__(self, invocation: Invocation) -> None:
         self.invocation = invocation
         self.subjects = invocation.subject_objects()
-        self.items = plan(self.subjects, invocation.options())
+        self.waivers = invocation.waiver_objects()
+        self.items = planned_items(self.subjects, invocation.options(), self.waivers)
 
     def concerns(self, names: Iterable[str]) -> bool:
         """Whether any of ``names``, the parameters of collected tests, is an item of the plan."""
@@ -161,6 +184,7 @@ class Session:
             self.subjects,
             catalogue(),
             driver=driver_info(options.driver),
+            waivers=self.waivers,
             seconds=seconds,
         )
 

@@ -14,7 +14,8 @@ from vmm_conformance.reporting.model import Report
 from vmm_conformance.reporting.progress import Progress
 from vmm_conformance.reporting.report import build
 from vmm_conformance.running.results import ItemResult
-from vmm_conformance.running.session import Item, Options, end_children, know, plan, run_item
+from vmm_conformance.running.session import Item, Options, end_children, know, run_item
+from vmm_conformance.waivers.listed import planned
 
 Done = Callable[[Item, ItemResult], None]
 
@@ -35,8 +36,8 @@ def run_all(
     """
     for spec, subject in subjects.items():
         know(spec, subject)
-    options = invocation.options()
-    items = plan(subjects, options)
+    options, waivers = invocation.options(), invocation.waiver_objects()
+    items = planned(subjects, options, waivers)
     start = time.monotonic()
     chosen = [item for item in items if contracts is None or item.contract in contracts]
     try:
@@ -44,7 +45,7 @@ def run_all(
     finally:
         end_children()
     driver, seconds = driver_info(options.driver), time.monotonic() - start
-    return build(results, items, options, subjects, catalogue(), driver=driver, seconds=seconds)
+    return build(results, items, options, subjects, catalogue(), driver=driver, waivers=waivers, seconds=seconds)
 
 
 def _results(

@@ -16,7 +16,7 @@ from vmm_conformance.reporting.html.columns import MEANINGS, SIGNS
 from vmm_conformance.reporting.html.documents import Document, DocumentError, document, read
 from vmm_conformance.reporting.html.layout import ROW
 from vmm_conformance.reporting.html.page import render
-from vmm_conformance.reporting.verdicts import Overall
+from vmm_conformance.reporting.verdicts import OVERALL_SIGNS, Overall
 
 VOID = {"meta", "input", "link", "br", "hr", "img"}
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&<!--]]>{{7*7}}"
@@ -83,8 +83,43 @@ def test_the_banner_has_the_verdict_its_denominator_waivers_and_what_is_emulated
 
 @pytest.mark.parametrize("overall", list(Overall), ids=str)
 def test_the_banner_says_what_its_verdict_means(overall):
-    told = words(page(report(entry("ALLOCATOR-1"), overall=overall.value)))
-    assert f"1 of 1 expected invariants were judged; 0 waived. {MEANINGS[overall.value]} Programs of" in told
+    waived = int(overall is Overall.WAIVED)
+    one = entry("ALLOCATOR-1", "waived", failure(id="ALLOCATOR-1")) if waived else entry("ALLOCATOR-1")
+    told = words(page(report(one, overall=overall.value)))
+    assert f"{OVERALL_SIGNS[overall]} {overall.told(waived)} 1 of 1 expected" in told
+    assert f"were judged; {waived} waived. {MEANINGS[overall.value]} Programs of" in told
+
+
+def test_waivers_are_listed_with_what_became_of_them():
+    told = {
+        "reason": HOSTILE, "link": "https://example.org/issues/7", "expires": "2027-06-30", "subject": "thing",
+        "subject_versions": "", "driver": "*", "driver_versions": {}, "device": "*", "message": "*", "file": "",
+        "program": None,
+    }  # fmt: skip
+    settled = [{"subject": "thing", "state": "passes", "sentence": "the waiver for ALLOCATOR-5 passes: take it out"}]
+    data = broken()
+    data["waivers"] = {
+        "today": "2026-12-01",
+        "entries": [
+            told | {"invariant": "ALLOCATOR-5", "settled": settled},
+            told | {"invariant": "STEP-87", "settled": []},
+        ],
+    }
+    outline = Outline(page(data))
+    text = " ".join(" ".join(outline.texts).split())
+    assert "night-1, on 2026-12-01" in text
+    assert "ALLOCATOR-5 ✗ passes thing the waiver for ALLOCATOR-5 passes: take it out" in text
+    assert "STEP-87 ✗ matches nothing thing over any driver the waiver for STEP-87 matches nothing: thing over" in text
+    links = {a["href"] for tag, a in outline.elements if tag == "a" and (a.get("href") or "").startswith("http")}
+    assert links == {"https://example.org/issues/7"}
+    assert not any(tag == "img" for tag, _ in outline.elements)
+
+
+def test_a_waiver_with_another_link_than_an_address_is_no_report():
+    data = broken()
+    data["waivers"] = {"today": "2026-12-01", "entries": [{"link": "javascript:alert(1)"}]}
+    with pytest.raises(ValueError, match=r"\$.waivers"):
+        document(data, "night")
 
 
 def test_a_run_on_a_device_says_so():

@@ -47,7 +47,8 @@ def test_contents(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     tops = {name.partition("/")[0] for name in names}
     assert {top for top in tops if not top.endswith(".dist-info")} == {"vmm_conformance", "vmm_reference", "vmm_suites"}
-    wanted = ("py.typed", "catalogue/step.toml", "programs/program.schema.json", "reporting/report.schema.json")
+    schemas = ("programs/program", "reporting/report", "reporting/kills", "waivers/waivers")
+    wanted = ("py.typed", "catalogue/step.toml", *(f"{schema}.schema.json" for schema in schemas))
     assert {f"vmm_conformance/{name}" for name in wanted} <= set(names)
     assert {f"{package}/py.typed" for package in ("vmm_reference", "vmm_suites")} <= set(names)
     assert not [name for name in names if "__pycache__" in name or name.startswith("tests")]

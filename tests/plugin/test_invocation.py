@@ -26,7 +26,7 @@ def test_the_command_line_wins_over_the_environment_and_that_over_the_ini_file()
 
 
 def test_every_option_has_all_three_forms():
-    values = {"seed": "7", "hardened": "yes", "database": "1", "subject": "a\nb", "timeout": "7"}
+    values = {"seed": "7", "hardened": "yes", "database": "1", "subject": "a\nb", "timeout": "7", "today": "2027-06-30"}
     for option in OPTIONS:
         value = values.get(option.name, "x")
         made = {gather({option.name: value}, {})[0], gather({}, {option.environment: value})[0]}
@@ -56,8 +56,8 @@ def test_a_switch_can_be_turned_off_again():
 
 
 def test_paths_are_paths():
-    made = gather({"report": "a/b", "replay": "c.json"}, {})[0]
-    assert (made.report, made.replay) == (Path("a/b"), Path("c.json"))
+    made = gather({"report": "a/b", "replay": "c.json", "waivers": "d.toml"}, {})[0]
+    assert (made.report, made.replay, made.waivers) == (Path("a/b"), Path("c.json"), Path("d.toml"))
 
 
 @pytest.mark.parametrize(
@@ -66,6 +66,7 @@ def test_paths_are_paths():
         ({"VMM_SEED": "-1"}, "seed must be a whole number from 0 up, got '-1'"),
         ({"VMM_SEED": "one"}, "seed must be a whole number from 0 up, got 'one'"),
         ({"VMM_TIMEOUT": "1.5"}, "timeout must be a whole number from 0 up, got '1.5'"),
+        ({"VMM_TODAY": "soon"}, "today must be a day as in 2027-06-30, got 'soon'"),
         ({"VMM_HARDENED": "perhaps"}, "hardened is a switch: 1 or 0, true or false, got 'perhaps'"),
     ],
 )

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date
 from types import SimpleNamespace
 from typing import Any
 
 from vmm_conformance.catalogue import Catalogue, Invariant
 from vmm_conformance.reporting.report import Report, build
 from vmm_conformance.running.results import Failure, ItemResult
+from vmm_conformance.waivers.listed import Waivers
+from vmm_conformance.waivers.waiver import Waiver
 
 
 def invariant(id: str, contract: str, level: str = "must", evidence: str = "documented") -> Invariant:
@@ -52,6 +55,7 @@ class Item:
 
 THING = SimpleNamespace(name="thing", version="1.2", allocator=lambda driver, device: None)
 ITEMS = (Item("allocator/explore/a[thing]"), Item("allocator/explore/b[thing]"))
+TODAY = date(2026, 12, 1)
 BASE = 0x7F00_0000_0000
 
 
@@ -90,7 +94,16 @@ def failure(invariant: str = "ALLOCATOR-1", operations: int = 3, **changes: Any)
     return made
 
 
+def waiver(invariant: str = "ALLOCATOR-1", **changes: Any) -> Waiver:
+    values = {"reason": "known", "link": "https://example.org/7", "expires": TODAY, "subject": "thing"} | changes
+    return Waiver(invariant, **values)
+
+
 def report(*results: ItemResult, items: Any = ITEMS, subjects: Any = None, **changes: Any) -> Report:
     waivers = changes.pop("waivers", None)
+    today = changes.pop("today", TODAY)
+    if isinstance(waivers, dict):
+        waivers = [waiver(id, reason=reason) for id, reason in waivers.items()]
+    waivers = None if waivers is None else Waivers(tuple(waivers), today)
     given = results or tuple(result(item.id) for item in ITEMS)
     return build(given, items, Options(**changes), subjects or {"thing": THING}, CATALOGUE, waivers=waivers)

@@ -125,10 +125,14 @@ def test_a_filtered_run_is_partial_and_says_what_it_left_out():
 
 
 def test_a_waived_failure_is_neither_a_failure_nor_conformance():
-    made = report(broken("ALLOCATOR-1"), DONE, waivers={"ALLOCATOR-1": "issue 7"})
+    made = report(broken("ALLOCATOR-1", "ALLOCATOR-2"), DONE, waivers={"ALLOCATOR-1": "mended soon"}, hardened=False)
     assert made["thing"]["ALLOCATOR-1"].verdict is Verdict.WAIVED
-    assert made["thing"]["ALLOCATOR-1"].ruling.reason == "issue 7"
-    assert made.overall is Overall.PARTIAL
+    assert made["thing"]["ALLOCATOR-1"].ruling.reason == "mended soon (https://example.org/7, until 2026-12-01)"
+    assert (made.overall, made.exit_code) == (Overall.WAIVED, 0)
+    assert made.reasons == ("1 inferred must fails: ALLOCATOR-2", "1 failure waived: ALLOCATOR-1")
+    document = to_json(made)
+    assert document["overall"] == document["subjects"][0]["footer"]["overall"] == "conformant-with-waivers(1)"
+    assert [entry["settled"][0]["state"] for entry in document["waivers"]["entries"]] == ["in force"]
 
 
 def test_a_subject_that_offers_nothing_has_shown_nothing():

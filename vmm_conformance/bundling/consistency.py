@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from vmm_conformance.bundling import waiving
 from vmm_conformance.bundling.result import Piece, differs, left_out, same
 from vmm_conformance.catalogue import Catalogue, Invariant, catalogue
 from vmm_conformance.reporting.model import InvariantReport, ItemReport, SubjectInfo
-from vmm_conformance.reporting.report import conclude
+from vmm_conformance.reporting.report import conclude, overall_of
 from vmm_conformance.reporting.text import few
-from vmm_conformance.reporting.verdicts import Overall, Ruling, Verdict, worst
+from vmm_conformance.reporting.verdicts import Overall, Ruling, Verdict
 from vmm_conformance.running.session import BUDGETS, Options
 
 Data = dict[str, Any]
@@ -24,14 +25,16 @@ def consistency(report: Data) -> Iterator[Piece]:
     except (TypeError, ValueError) as error:
         yield differs("options", str(error))
         return
-    words = []
+    words, waived = [], 0
     for section in report["subjects"]:
-        words.append(Overall(section["footer"]["overall"]))
-        yield _footer(section, options)
+        words.append(Overall.of(section["footer"]["overall"]))
+        waived += sum(entry["verdict"] == Verdict.WAIVED for entry in section["invariants"])
+        yield _footer(section, options, waiving.breaches_of(report, section))
         yield _catalogue(section, report["catalogue"], catalogue())
+    yield from waiving.consistency(report)
     complete = bool(words) and all(section["footer"]["complete"] for section in report["subjects"])
     said = (report["overall"], report["complete"])
-    found = (worst(words).value, complete)
+    found = (overall_of(words, waiving.strays(report)).told(waived), complete)
     yield same("overall verdict") if said == found else differs("overall verdict", f"says {said}, adds up to {found}")
 
 
@@ -45,20 +48,20 @@ def options_of(report: Data) -> Options:
     return options
 
 
-def _footer(section: Data, options: Options) -> Piece:
+def _footer(section: Data, options: Options, breaches: Sequence[str]) -> Piece:
     """The verdict of a subject, computed again from its invariants and items."""
     spec, footer = section["subject"]["spec"], section["footer"]
     subject = SubjectInfo(**{**section["subject"], "contracts": tuple(section["subject"]["contracts"])})
     entries = tuple(_entry(entry, options) for entry in section["invariants"])
     rows = tuple(ItemReport(**{**item, "endings": ()}) for item in section["items"])
-    made = conclude(subject, entries, rows, options)
+    made = conclude(subject, entries, rows, options, breaches)
     again: Data = {
         "expected": list(made.expected), "executed": list(made.executed), "complete": made.complete,
-        "overall": made.overall.value, "reasons": list(made.reasons),
+        "overall": made.overall.told(made.waived), "reasons": list(made.reasons),
     }  # fmt: skip
     wrong = [name for name, value in again.items() if footer[name] != value]
     if not wrong:
-        return same(f"verdict of {spec}", f"{made.overall.value}, as its invariants and items say")
+        return same(f"verdict of {spec}", f"{again['overall']}, as its invariants and items say")
     return differs(f"verdict of {spec}", "; ".join(f"{name} should be {_clip(again[name])}" for name in wrong))
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from vmm_conformance.bundling.bounded import Task, bounded
 from vmm_conformance.bundling.result import Piece, State, differs, left_out, same
+from vmm_conformance.bundling.waiving import resettled
 from vmm_conformance.catalogue import catalogue
 from vmm_conformance.contracts import Mutant, contracts_of
 from vmm_conformance.programs.codec import ProgramError
@@ -20,8 +21,9 @@ from vmm_conformance.reporting.text import count, few
 from vmm_conformance.running.explore import REPEATS
 from vmm_conformance.running.kills import hunt
 from vmm_conformance.running.results import ItemResult
-from vmm_conformance.running.session import DRIVERS, Item, Options, Progress, bench_for, plan, resolve_known, run_item
+from vmm_conformance.running.session import DRIVERS, Item, Options, Progress, bench_for, resolve_known, run_item
 from vmm_conformance.running.subjects import SubjectNotFound, installed_subjects
+from vmm_conformance.waivers.listed import planned, waivers_of
 
 SECONDS: Final = 120
 """For one program."""
@@ -84,13 +86,17 @@ def passes(
     if subject is None or report["catalogue"] != catalogue().version:
         yield left_out(what, why or f"made under catalogue {report['catalogue']}; installed is {catalogue().version}")
         return
-    items = {item.id: item for item in plan({spec: subject}, options)}
+    waivers = waivers_of(report)
+    items = {item.id: item for item in planned({spec: subject}, options, waivers)}
     said = {row["id"]: row for row in section["items"]}
     if set(items) != set(said):
         yield differs(what, f"the plan has other items: {few(sorted(set(items) ^ set(said)))}")
         return
     done = [items[id] for id, row in said.items() if row["state"] == "done"]
-    yield from _compare(what, section, [_run(item, options, progress) for item in done], len(done) == len(said))
+    results = [_run(item, options, progress) for item in done]
+    yield from _compare(what, section, results, len(done) == len(said))
+    if waivers is not None and len(done) == len(said):
+        yield from resettled(report, section, waivers, results)
 
 
 def _run(item: Item, options: Options, progress: Progress | None) -> ItemResult:

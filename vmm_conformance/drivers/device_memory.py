@@ -43,8 +43,8 @@ class DeviceMemory:
 
     @property
     def versions(self) -> dict[str, str]:
-        """Versions of the binding and of the library under it."""
-        return self._calls.versions()
+        """Versions of the binding and of the library under it, and the name of the first device."""
+        return {**self._calls.versions(), "device": self._calls.device_name(0)}
 
     def _usable_devices(self) -> int:
         found = self._calls.device_count()

@@ -1,7 +1,7 @@
 """A badge on a report: ``badge.json`` (an endpoint for shields.io) and ``badge.svg``.
 
 It is green only for a complete run in which every documented must holds. A badge never says more than the
-report: a partial run is yellow and says so, and the count is of the expected invariants.
+report: a partial run is yellow and says so, as one with waivers does, and the count is of the expected invariants.
 """
 
 from __future__ import annotations
@@ -13,16 +13,19 @@ from typing import Any, Final
 
 from vmm_conformance.reporting.json_report import to_json
 from vmm_conformance.reporting.model import Report
+from vmm_conformance.reporting.verdicts import OVERALL_SIGNS, Overall
 
 LABEL: Final = "vmm conformance"
 JSON_FILE, SVG_FILE = "badge.json", "badge.svg"
 _COLOURS: Final = {
     "hardened": ("brightgreen", "#2c7a3f"),
     "conformant": ("green", "#2c7a3f"),
+    "conformant-with-waivers": ("yellow", "#8a6100"),
     "partial": ("yellow", "#8a6100"),
+    "not as waived": ("red", "#b3261e"),
     "not conformant": ("red", "#b3261e"),
 }
-_SIGNS: Final = {"hardened": "✓✓", "conformant": "✓", "partial": "◐", "not conformant": "✗"}
+_BAD: Final = ("not conformant", "not as waived")
 _WIDTH: Final = 6.6
 """Pixels of a character, on average."""
 
@@ -33,8 +36,8 @@ def endpoint(data: dict[str, Any]) -> dict[str, Any]:
         "schemaVersion": 1,
         "label": LABEL,
         "message": message(data),
-        "color": _COLOURS[_overall(data)][0],
-        "isError": _overall(data) == "not conformant",
+        "color": _colours(data)[0],
+        "isError": _overall(data) in _BAD,
     }
 
 
@@ -50,13 +53,16 @@ def _overall(data: dict[str, Any]) -> str:
     """The verdict; whatever it says, a run that left something out is no more than partial."""
     overall = str(data["overall"])
     complete = data["complete"] and data["subjects"]
-    return overall if complete or overall == "not conformant" else "partial"
+    return overall if complete or overall in _BAD else "partial"
+
+
+def _colours(data: dict[str, Any]) -> tuple[str, str]:
+    return _COLOURS[Overall.of(_overall(data)).value]
 
 
 def svg(data: dict[str, Any]) -> str:
     """The badge as an SVG picture, for a report as JSON data."""
-    overall = _overall(data)
-    text = f"{_SIGNS[overall]} {message(data)}"
+    text = f"{OVERALL_SIGNS[Overall.of(_overall(data)).value]} {message(data)}"
     left, right = (round(len(part) * _WIDTH) + 12 for part in (LABEL, text))
     title = escape(f"{LABEL}: {message(data)}")
     return (
@@ -64,7 +70,7 @@ def svg(data: dict[str, Any]) -> str:
         f"<title>{title}</title>"
         f'<clipPath id="r"><rect width="{left + right}" height="20" rx="3"/></clipPath><g clip-path="url(#r)">'
         f'<rect width="{left}" height="20" fill="#454b52"/>'
-        f'<rect x="{left}" width="{right}" height="20" fill="{_COLOURS[overall][1]}"/></g>'
+        f'<rect x="{left}" width="{right}" height="20" fill="{_colours(data)[1]}"/></g>'
         f'<g fill="#fff" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11" text-anchor="middle">'
         f'<text x="{left / 2:g}" y="14">{escape(LABEL)}</text>'
         f'<text x="{left + right / 2:g}" y="14">{escape(text)}</text></g></svg>\n'

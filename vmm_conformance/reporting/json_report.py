@@ -13,6 +13,7 @@ from vmm_conformance.reporting.model import InvariantReport, ItemReport, Report,
 from vmm_conformance.reporting.programs import FOLDER, program_name, write_histories, write_programs
 from vmm_conformance.reporting.symbolic import symbolic, symbolic_map, symbolic_picture
 from vmm_conformance.running.results import Failure
+from vmm_conformance.waivers.settle import Settlement
 
 FORMAT_VERSION: Final = 1
 FILE: Final = "report.json"
@@ -42,10 +43,22 @@ def to_json(report: Report) -> dict[str, Any]:
         "environment": dict(report.environment),
         "subjects": [_subject(section) for section in report.subjects],
         "complete": report.complete,
-        "overall": report.overall.value,
+        "overall": report.overall.told(report.waived),
         "reasons": list(report.reasons),
+        "waivers": _waivers(report),
         "seconds": report.seconds,
     }
+
+
+def _waivers(report: Report) -> dict[str, Any] | None:
+    if report.waivers is None:
+        return None
+    entries = [each.waiver.as_data() | {"settled": [*map(_settlement, each.settlements)]} for each in report.waivers]
+    return {"today": report.today, "entries": entries}
+
+
+def _settlement(settlement: Settlement) -> dict[str, str]:
+    return {"subject": settlement.subject, "state": settlement.state.value, "sentence": settlement.sentence}
 
 
 def write(report: Report, directory: Path) -> Path:
@@ -69,7 +82,7 @@ def _subject(section: SubjectReport) -> dict[str, Any]:
             "expected": list(section.expected),
             "executed": list(section.executed),
             "complete": section.complete,
-            "overall": section.overall.value,
+            "overall": section.overall.told(section.waived),
             "reasons": list(section.reasons),
         },
     }

@@ -14,6 +14,10 @@ not applicable   ``skipped``                                  ``not applicable: 
 waived           ``skipped``                                  ``waived: `` and the waiver's reason
 ===============  ===========================================  =======================================
 
+A waiver that does not say what came out has a case of its own too: ``classname`` is ``subject.area.waiver``,
+the name ``waiver for`` and the invariant's id, and the ``failure`` has the type ``waiver`` and the sentence. Those
+that match nothing are in a suite ``waivers``.
+
 An item whose process ended, under process isolation, has a case of its own: ``classname`` is
 ``subject.contract.item``, the name is the item's id, and the ``error`` has the type ``crash`` or ``timeout``,
 how and where it ended, the file of its program, the stack, and the command that repeats it.
@@ -31,12 +35,14 @@ from typing import Any, Final
 from junit_xml import TestCase, TestSuite, to_xml_report_string
 
 from vmm_conformance.reporting.endings import describe_ending, ended_items, ending_name, where
-from vmm_conformance.reporting.model import InvariantReport, ItemReport, Report, SubjectReport
+from vmm_conformance.reporting.model import InvariantReport, ItemReport, Report, SubjectReport, WaiverReport
 from vmm_conformance.reporting.programs import FOLDER, program_name
 from vmm_conformance.reporting.symbolic import symbolic
 from vmm_conformance.reporting.terminal import titled
 from vmm_conformance.reporting.verdicts import Verdict
 from vmm_conformance.running.results import Ending
+from vmm_conformance.waivers.settle import unmatched
+from vmm_conformance.waivers.waiver import Waiver
 
 FILE: Final = "conformance.xml"
 _SKIPPED = (Verdict.NOT_EXERCISED, Verdict.NOT_APPLICABLE, Verdict.WAIVED)
@@ -44,7 +50,9 @@ _SKIPPED = (Verdict.NOT_EXERCISED, Verdict.NOT_APPLICABLE, Verdict.WAIVED)
 
 def to_xml(report: Report) -> str:
     """The JUnit document."""
-    text: str = to_xml_report_string([_suite(section, report) for section in report.subjects])
+    suites = [_suite(section, report) for section in report.subjects]
+    strays = [_stray(each) for each in report.waivers or () if not each.settlements]
+    text: str = to_xml_report_string([*suites, *([TestSuite("waivers", strays)] if strays else [])])
     return text
 
 
@@ -63,11 +71,12 @@ def _suite(section: SubjectReport, report: Report) -> Any:
         "driver": report.driver.name,
         "catalogue": report.catalogue,
         "complete": str(section.complete).lower(),
-        "overall": section.overall.value,
+        "overall": section.overall.told(section.waived),
         **{f"option.{name}": value for name, value in report.options.items()},
     }
     cases = [_case(entry, section) for entry in section.invariants]
     cases += [_ended(row, ending, section, report.driver.name) for row, ending in ended_items(section)]
+    cases += _misjudged(report, section.subject.spec)
     return TestSuite(titled(section), cases, properties=properties)
 
 
@@ -92,6 +101,27 @@ def _ended(row: ItemReport, ending: Ending, section: SubjectReport, driver: str)
     case = TestCase(row.id, classname=f"{spec.replace('.', '-')}.{row.contract}.item", status=ending.kind)
     lines = describe_ending(ending, row.id, file, spec, driver, width=200)
     case.add_error_info(f"the process {ending.how} {where(ending)}", "\n".join(lines), ending.kind)
+    return case
+
+
+def _misjudged(report: Report, spec: str) -> list[Any]:
+    """A case for each waiver that does not say what came out of a subject."""
+    return [
+        _waiver(each.waiver, spec.replace(".", "-"), settlement.state.value, settlement.sentence)
+        for each in report.waivers or ()
+        for settlement in each.settlements
+        if settlement.subject == spec and settlement.state.fails
+    ]
+
+
+def _stray(each: WaiverReport) -> Any:
+    return _waiver(each.waiver, "waivers", "matches nothing", unmatched(each.waiver))
+
+
+def _waiver(waiver: Waiver, where: str, status: str, sentence: str) -> Any:
+    area = waiver.invariant.rpartition("-")[0]
+    case = TestCase(f"waiver for {waiver.invariant}", classname=f"{where}.{area}.waiver", status=status)
+    case.add_failure_info(sentence, f"{waiver.scope()}: {waiver.excuse()}", "waiver")
     return case
 
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vmm_conformance.catalogue import Invariant
 from vmm_conformance.contracts import contracts_of
 from vmm_conformance.reporting.verdicts import Overall, Ruling, Verdict
 from vmm_conformance.running.results import Ending, Failure
+
+if TYPE_CHECKING:
+    from vmm_conformance.waivers.settle import Settlement
+    from vmm_conformance.waivers.waiver import Waiver
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +109,11 @@ class SubjectReport:
     overall: Overall
     reasons: tuple[str, ...]
 
+    @property
+    def waived(self) -> int:
+        """How many broken invariants waivers excuse."""
+        return sum(entry.verdict is Verdict.WAIVED for entry in self.invariants)
+
     def __getitem__(self, id: str) -> InvariantReport:
         for entry in self.invariants:
             if entry.id == id:
@@ -113,8 +122,20 @@ class SubjectReport:
 
 
 @dataclass(frozen=True, slots=True)
+class WaiverReport:
+    """A waiver, and what became of it for each subject that it covers; without one it matches nothing."""
+
+    waiver: Waiver
+    settlements: tuple[Settlement, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
-    """What a run came to; one section per subject, in the order asked for."""
+    """What a run came to; one section per subject, in the order asked for.
+
+    ``waivers`` are those of the run in the order of their file, None if it had no such file; ``today`` is the day
+    that their expiry was compared with.
+    """
 
     catalogue: str
     driver: DriverInfo
@@ -125,10 +146,17 @@ class Report:
     overall: Overall
     reasons: tuple[str, ...]
     seconds: float
+    waivers: tuple[WaiverReport, ...] | None = None
+    today: str = ""
+
+    @property
+    def waived(self) -> int:
+        """How many broken invariants waivers excuse, over all subjects."""
+        return sum(section.waived for section in self.subjects)
 
     @property
     def exit_code(self) -> int:
-        """0 conformant or hardened, 1 not conformant, 3 partial."""
+        """0 conformant, hardened or with waivers, 1 not conformant or not as waived, 3 partial."""
         return self.overall.exit_code
 
     def __getitem__(self, spec: str) -> SubjectReport:

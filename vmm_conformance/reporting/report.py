@@ -19,10 +19,13 @@ from vmm_conformance.reporting.model import (
     Report,
     SubjectInfo,
     SubjectReport,
+    WaiverReport,
 )
 from vmm_conformance.reporting.text import count, few
 from vmm_conformance.reporting.verdicts import Overall, Ruling, Verdict, rule, worst
 from vmm_conformance.running.results import UNAVAILABLE, Failure, ItemResult
+from vmm_conformance.waivers.listed import Waivers
+from vmm_conformance.waivers.settle import Court, Settled, unmatched
 
 if TYPE_CHECKING:
     from vmm_conformance.running.session import Item, Options
@@ -50,32 +53,59 @@ def build(
     catalogue: Catalogue,
     *,
     driver: DriverInfo | None = None,
-    waivers: Mapping[str, str] | None = None,
+    waivers: Waivers | None = None,
     seconds: float | None = None,
 ) -> Report:
     """The report on ``results``, measured against what was planned.
 
     ``items`` are all items of the whole plan, run or not; ``subjects`` maps each spec to its object;
-    ``waivers`` an invariant to why its failure is excused. ``seconds`` is the time the run took, by
-    default the sum over the items.
+    ``waivers`` are the failures that are expected. ``seconds`` is the time the run took, by default the sum
+    over the items.
     """
     by_item = {result.item: result for result in sorted(results, key=_settled_order)}
-    sections = tuple(
-        _section(SubjectInfo.of(spec, subject), items, by_item, options, catalogue, waivers or {})
-        for spec, subject in subjects.items()
-    )
+    about = driver or DriverInfo(options.driver)
+    sections, settled = [], []
+    for spec, subject in subjects.items():
+        made = _Section(SubjectInfo.of(spec, subject), items, by_item, options, catalogue)
+        settled.append(made.settle(waivers, about))
+        sections.append(made.report(settled[-1]))
+    told = waiver_reports(waivers, settled)
+    strays = strays_of(told or ())
     spent = sum(result.seconds for result in by_item.values()) if seconds is None else seconds
     return Report(
         catalogue=catalogue.version,
-        driver=driver or DriverInfo(options.driver),
+        driver=about,
         options=asdict(options),
         environment=environment(),
-        subjects=sections,
+        subjects=tuple(sections),
         complete=bool(sections) and all(section.complete for section in sections),
-        overall=worst(section.overall for section in sections),
-        reasons=_all_reasons(sections),
+        overall=overall_of([section.overall for section in sections], strays),
+        reasons=(*_all_reasons(sections), *strays),
         seconds=round(spent, 3),
+        waivers=told,
+        today=str(waivers.today) if waivers else "",
     )
+
+
+def overall_of(words: Iterable[Overall], strays: Sequence[str]) -> Overall:
+    """The word for a run, from those for its subjects and the sentences on waivers that match nothing."""
+    return worst([*words, *([Overall.MISWAIVED] if strays else [])])
+
+
+def waiver_reports(waivers: Waivers | None, settled: Iterable[Settled]) -> tuple[WaiverReport, ...] | None:
+    """Each waiver with what became of it, None where there were none to begin with."""
+    if waivers is None:
+        return None
+    all_of_them = [each for one in settled for each in one.settlements]
+    return tuple(
+        WaiverReport(waiver, tuple(each for each in all_of_them if each.number == number))
+        for number, waiver in enumerate(waivers.entries)
+    )
+
+
+def strays_of(reports: Iterable[WaiverReport]) -> tuple[str, ...]:
+    """The sentences on waivers that match nothing."""
+    return tuple(unmatched(each.waiver) for each in reports if not each.settlements)
 
 
 def _settled_order(result: ItemResult) -> tuple[str, int]:
@@ -88,30 +118,59 @@ def _all_reasons(sections: Sequence[SubjectReport]) -> tuple[str, ...]:
     return tuple(f"{s.subject.spec}: {reason}" for s in sections for reason in s.reasons)
 
 
-def _section(
-    subject: SubjectInfo,
-    items: Sequence[Item],
-    by_item: Mapping[str, ItemResult],
-    options: Options,
-    catalogue: Catalogue,
-    waivers: Mapping[str, str],
-) -> SubjectReport:
-    own = sorted((item for item in items if item.subject_spec == subject.spec), key=lambda item: item.id)
-    results = [by_item[item.id] for item in own if item.id in by_item]
-    asked = {entry.id for entry in catalogue.matching(options.prefix)} if options.prefix else None
-    entries = tuple(_entry(entry, subject, results, asked, options, waivers) for entry in catalogue)
-    rows = tuple(_row(item, by_item.get(item.id)) for item in own)
-    return conclude(subject, entries, rows, options)
+class _Section:
+    """What belongs to one subject: its items, and their results."""
+
+    def __init__(
+        self,
+        subject: SubjectInfo,
+        items: Sequence[Item],
+        by_item: Mapping[str, ItemResult],
+        options: Options,
+        catalogue: Catalogue,
+    ) -> None:
+        self._subject = subject
+        self._options = options
+        self._catalogue = catalogue
+        self._by_item = by_item
+        self._own = sorted((item for item in items if item.subject_spec == subject.spec), key=lambda item: item.id)
+        self._results = [by_item[item.id] for item in self._own if item.id in by_item]
+        prefix = options.prefix
+        self._asked = {entry.id for entry in catalogue.matching(prefix)} if prefix else None
+
+    def settle(self, waivers: Waivers | None, driver: DriverInfo) -> Settled:
+        """What becomes of the waivers that cover the subject."""
+        if waivers is None:
+            return Settled()
+        court = Court(waivers, self._subject, driver, self._results, self._catalogue, asked=self._asked)
+        return court.settle()
+
+    def report(self, settled: Settled) -> SubjectReport:
+        """The verdicts, and what they amount to."""
+        excuses = settled.excuses or {}
+        entries = tuple(
+            _entry(entry, self._subject, self._results, self._asked, self._options, excuses)
+            for entry in self._catalogue
+        )
+        rows = tuple(_row(item, self._by_item.get(item.id)) for item in self._own)
+        return conclude(self._subject, entries, rows, self._options, settled.breaches)
 
 
 def conclude(
-    subject: SubjectInfo, entries: tuple[InvariantReport, ...], rows: tuple[ItemReport, ...], options: Options
+    subject: SubjectInfo,
+    entries: tuple[InvariantReport, ...],
+    rows: tuple[ItemReport, ...],
+    options: Options,
+    breaches: Sequence[str] = (),
 ) -> SubjectReport:
-    """What the verdicts on a subject's invariants, and what was run of its items, amount to."""
+    """What the verdicts on a subject's invariants, and what was run of its items, amount to.
+
+    ``breaches`` are the sentences on waivers that do not say what came out.
+    """
     expected = tuple(entry for entry in entries if entry.verdict is not Verdict.NOT_APPLICABLE)
     executed = tuple(entry.id for entry in expected if entry.verdict in _SETTLED)
     gaps = _gaps(expected, rows, options)
-    overall, reasons = _overall(expected, gaps, options)
+    overall, reasons = _overall(expected, gaps, breaches, options)
     return SubjectReport(
         subject, entries, rows, tuple(entry.id for entry in expected), executed, not gaps, overall, reasons
     )
@@ -123,7 +182,7 @@ def _entry(
     results: Sequence[ItemResult],
     asked: set[str] | None,
     options: Options,
-    waivers: Mapping[str, str],
+    excuses: Mapping[str, str],
 ) -> InvariantReport:
     if invariant.contract not in subject.contracts:
         ruling = Ruling(Verdict.NOT_APPLICABLE, f"does not offer the contract {invariant.contract}")
@@ -137,7 +196,7 @@ def _entry(
     named = sorted({r.item for r in about if r.witnesses.get(invariant.id)} | {item for _, item in failures})
     return InvariantReport(
         invariant=invariant,
-        ruling=rule(invariant, about, waivers.get(invariant.id)),
+        ruling=rule(invariant, about, excuses.get(invariant.id)),
         witnesses=sum(result.witnesses.get(invariant.id, 0) for result in about),
         items=tuple(named),
         failures=tuple(failure for failure, _ in failures),
@@ -193,31 +252,27 @@ def _gaps(expected: Sequence[InvariantReport], rows: Sequence[ItemReport], optio
 
 
 def _overall(
-    expected: Sequence[InvariantReport], gaps: Sequence[str], options: Options
+    expected: Sequence[InvariantReport], gaps: Sequence[str], breaches: Sequence[str], options: Options
 ) -> tuple[Overall, tuple[str, ...]]:
     failed = [entry for entry in expected if entry.must and entry.verdict is Verdict.FAIL]
     documented = [entry.id for entry in failed if entry.documented]
     inferred = [entry.id for entry in failed if not entry.documented]
-    waived = [entry.id for entry in expected if entry.must and entry.verdict is Verdict.WAIVED]
+    waived = [entry.id for entry in expected if entry.verdict is Verdict.WAIVED]
     reasons = []
     for ids, kind in ((documented, "documented must"), (inferred, "inferred must")):
         if ids:
             verb = "fails" if len(ids) == 1 else "fail"
             reasons.append(f"{count(len(ids), kind)} {verb}: {few(ids)}")
     if waived:
-        reasons.append(f"{count(len(waived), 'must')} waived: {few(waived)}")
-    return _word(documented, inferred, waived, gaps, options), (*reasons, *gaps)
-
-
-def _word(
-    documented: Sequence[str],
-    inferred: Sequence[str],
-    waived: Sequence[str],
-    gaps: Sequence[str],
-    options: Options,
-) -> Overall:
+        reasons.append(f"{count(len(waived), 'failure')} waived: {few(waived)}")
     if documented or (inferred and options.hardened):
-        return Overall.NOT_CONFORMANT
-    if gaps or waived:
-        return Overall.PARTIAL
-    return Overall.CONFORMANT if inferred else Overall.HARDENED
+        word = Overall.NOT_CONFORMANT
+    elif breaches:
+        word = Overall.MISWAIVED
+    elif gaps:
+        word = Overall.PARTIAL
+    elif waived:
+        word = Overall.WAIVED
+    else:
+        word = Overall.CONFORMANT if inferred else Overall.HARDENED
+    return word, (*reasons, *breaches, *gaps)

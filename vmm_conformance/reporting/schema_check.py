@@ -24,11 +24,12 @@ Schema = Mapping[str, Any]
 
 
 class Mismatch(ValueError):
-    """Data that does not fit; ``where`` is its position, as in ``$.subjects[0].items``."""
+    """Data that does not fit; ``where`` is its position, as in ``$.subjects[0].items``, ``what`` is wrong there."""
 
     def __init__(self, where: str, what: str) -> None:
         super().__init__(f"{where}: {what}")
         self.where = where
+        self.what = what
 
 
 def check(data: Any, schema: Schema) -> None:
@@ -97,5 +98,7 @@ def _check_value(data: Any, schema: Schema, where: str) -> None:
         raise Mismatch(where, f"{repr(data)[:60]}, accepted: {', '.join(map(repr, accepted))}")
     if "pattern" in schema and isinstance(data, str) and not re.search(schema["pattern"], data):
         raise Mismatch(where, f"{data[:60]!r} does not look like {schema['pattern']}")
+    if isinstance(data, str) and len(data) < schema.get("minLength", 0):
+        raise Mismatch(where, "is empty")
     if "minimum" in schema and isinstance(data, int | float) and data < schema["minimum"]:
         raise Mismatch(where, f"{data} is below {schema['minimum']}")

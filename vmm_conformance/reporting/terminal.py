@@ -14,6 +14,7 @@ from vmm_conformance.reporting.screen import replay_command
 from vmm_conformance.reporting.symbolic import symbolic
 from vmm_conformance.reporting.text import clip, few, wrap
 from vmm_conformance.reporting.verdicts import Verdict
+from vmm_conformance.waivers.settle import unmatched
 
 REPLAYS_SHOWN: Final = 5
 ENDINGS_SHOWN: Final = 3
@@ -22,11 +23,15 @@ ENDINGS_SHOWN: Final = 3
 def summary(report: Report, *, directory: str = "", width: int = 80) -> list[str]:
     """Lines for a terminal, one block per subject, which ends with its overall verdict.
 
+    A last block is about waivers that match nothing, if there are such.
     ``directory`` is where the program files lie; without one no replay commands are shown.
     """
     lines: list[str] = []
     for section in report.subjects:
         lines += [*_block(section, report, directory, width), ""]
+    strays = [unmatched(each.waiver) for each in report.waivers or () if not each.settlements]
+    if strays:
+        lines += ["waivers", *_listed(strays, width), f"  the run: {report.overall.words(report.waived)}", ""]
     return lines[:-1]
 
 
@@ -65,8 +70,11 @@ def tally(entries: Iterable[InvariantReport]) -> str:
 
 def verdict_lines(section: SubjectReport, width: int = 80) -> list[str]:
     """The reasons, and the overall verdict as the last line."""
-    lines = [line for reason in section.reasons for line in wrap(reason, width, indent="  - ", lines=3)]
-    return [*lines, f"  {titled(section)}: {section.overall.words}"]
+    return [*_listed(section.reasons, width), f"  {titled(section)}: {section.overall.words(section.waived)}"]
+
+
+def _listed(reasons: Iterable[str], width: int) -> list[str]:
+    return [line for reason in reasons for line in wrap(reason, width, indent="  - ", lines=3)]
 
 
 def _grouped(

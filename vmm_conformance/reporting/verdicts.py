@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from vmm_conformance.catalogue import Invariant
 from vmm_conformance.running.results import ALL, NOT_APPLICABLE, ItemResult
 
-__all__ = ["ALL", "Overall", "Ruling", "Verdict", "rule", "worst"]
+__all__ = ["ALL", "OVERALL_SIGNS", "Overall", "Ruling", "Verdict", "rule", "worst"]
 
 
 class Verdict(StrEnum):
@@ -40,20 +41,43 @@ class Overall(StrEnum):
     """Every must passes, the inferred ones too."""
     CONFORMANT = "conformant"
     """Every documented must passes."""
+    WAIVED = "conformant-with-waivers"
+    """So it would be, but for failures that waivers expect; reports say how many, see `told`."""
     PARTIAL = "partial"
     """Nothing failed, but something that had to be shown was not."""
+    MISWAIVED = "not as waived"
+    """No must is broken that no waiver expects, but a waiver does not say what came out."""
     NOT_CONFORMANT = "not conformant"
     """A must is broken."""
 
-    @property
-    def words(self) -> str:
+    @classmethod
+    def of(cls, told: str) -> Overall:
+        """The inverse of `told`. Raises ``ValueError`` for no such word."""
+        return cls(told.partition("(")[0])
+
+    def told(self, waived: int) -> str:
+        """The word in reports: ``conformant-with-waivers(2)`` says how many failures are ``waived``."""
+        return f"{self.value}({waived})" if self is Overall.WAIVED else self.value
+
+    def words(self, waived: int) -> str:
         """For people: who looks for ``conformant`` must find it where even more than that holds."""
-        return "conformant (hardened)" if self is Overall.HARDENED else self.value
+        return "conformant (hardened)" if self is Overall.HARDENED else self.told(waived)
 
     @property
     def exit_code(self) -> int:
         """The exit status of the command line: 0 conformant, 1 not, 3 partial."""
-        return {Overall.NOT_CONFORMANT: 1, Overall.PARTIAL: 3}.get(self, 0)
+        return {Overall.NOT_CONFORMANT: 1, Overall.MISWAIVED: 1, Overall.PARTIAL: 3}.get(self, 0)
+
+
+OVERALL_SIGNS: Final = {
+    "hardened": "✓✓",
+    "conformant": "✓",
+    "conformant-with-waivers": "⚑",
+    "partial": "◐",
+    "not as waived": "⚐",
+    "not conformant": "✗",
+}
+"""A sign for each, best first, so that colour is never the only one."""
 
 
 def worst(words: Iterable[Overall]) -> Overall:

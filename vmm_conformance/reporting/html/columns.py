@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from vmm_conformance.reporting.html.documents import Document
 from vmm_conformance.reporting.text import count
-from vmm_conformance.reporting.verdicts import Verdict
+from vmm_conformance.reporting.verdicts import OVERALL_SIGNS, Overall, Verdict
 
 SIGNS: Final = {
     "pass": "✓",
@@ -22,7 +22,6 @@ SIGNS: Final = {
     "timeout": "◷",
 }
 """A sign for each verdict, so that colour is never the only one."""
-OVERALL_SIGNS: Final = {"hardened": "✓✓", "conformant": "✓", "partial": "◐", "not conformant": "✗"}
 KINDS: Final = (("must", "documented"), ("must", "inferred"), ("should", "documented"), ("should", "inferred"))
 _OPEN: Final = ("not exercised", "unknown", "crash", "timeout")
 
@@ -56,6 +55,11 @@ class Column:
     def overall(self) -> str:
         """The overall verdict."""
         return str(self.section["footer"]["overall"])
+
+    @property
+    def word(self) -> str:
+        """The same without the number of waivers."""
+        return plain(self.overall)
 
     @property
     def place(self) -> str:
@@ -98,6 +102,11 @@ class Column:
         return rows
 
 
+def plain(overall: str) -> str:
+    """An overall verdict without the number of waivers: it has a sign and a style."""
+    return Overall.of(overall).value
+
+
 def columns_of(documents: Iterable[Document]) -> list[Column]:
     """The columns, the latest report of each subject, driver and version, in the order they first came."""
     latest: dict[tuple[Any, ...], tuple[Document, dict[str, Any]]] = {}
@@ -118,6 +127,8 @@ def _identity(document: Document, section: dict[str, Any]) -> tuple[Any, ...]:
 MEANINGS: Final = {
     "hardened": "Every must holds, also those that were concluded from documents and not stated in one.",
     "conformant": "Every must that a document states holds; one that was concluded from documents does not.",
+    "conformant-with-waivers": "Nothing is broken but what is known and waived for a while; the waivers are below.",
+    "not as waived": "Nothing is broken but what is waived, but a waiver does not say what came out; see below.",
     "partial": "Nothing that counts was found broken, but not everything that had to be shown was.",
     "not conformant": "A must is broken; below is the shortest program that breaks it.",
 }
@@ -127,19 +138,21 @@ MEANINGS: Final = {
 def headline(columns: Sequence[Column]) -> dict[str, Any]:
     """The worst verdict of all, and of how many subjects."""
     order = list(OVERALL_SIGNS)
-    words = [column.overall for column in columns]
+    words = [column.word for column in columns]
     worst = max(words, key=order.index, default="partial")
+    waived = sum(column.counts["waived"] for column in columns)
     expected = sum(len(column.section["footer"]["expected"]) for column in columns)
     executed = sum(len(column.section["footer"]["executed"]) for column in columns)
     tally = Counter(words)
     return {
-        "overall": worst,
+        "overall": Overall(worst).told(waived),
+        "word": worst,
         "sign": OVERALL_SIGNS[worst],
         "meaning": MEANINGS.get(worst, ""),
         "expected": expected,
         "executed": executed,
         "missing": expected - executed,
-        "waived": sum(column.counts["waived"] for column in columns),
+        "waived": waived,
         "emulated": sum(not column.real for column in columns),
         "tally": ", ".join(f"{tally[word]} {word}" for word in order if tally[word]),
     }

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from vmm_conformance.reporting import json_report
 from vmm_conformance.reporting.schema_check import Mismatch, check
+from vmm_conformance.waivers.listed import waivers_of
 
 LARGEST: Final = 512 << 20
 """Bytes of the largest file that is read."""
@@ -52,6 +53,10 @@ def document(data: Any, label: str) -> Document:
     if not isinstance(data, dict) or data.get("format") != "vmm-conformance report":
         raise Mismatch("$", "neither a report (report.json) nor a kill matrix (vmm-conformance mutants --json)")
     check(data, json_report.schema())
+    try:
+        waivers_of(data)
+    except ValueError as error:
+        raise Mismatch("$.waivers", str(error)) from None
     return Document(label, data)
 
 

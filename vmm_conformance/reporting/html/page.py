@@ -11,13 +11,15 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from vmm_conformance.reporting.html.columns import OVERALL_SIGNS, SIGNS, Column, columns_of, headline
+from vmm_conformance.reporting.html.columns import SIGNS, Column, columns_of, headline
 from vmm_conformance.reporting.html.documents import Document, distinct, reports_of
 from vmm_conformance.reporting.html.ended import ended
 from vmm_conformance.reporting.html.failures import articles
 from vmm_conformance.reporting.html.kills import kill_pages
 from vmm_conformance.reporting.html.matrix import Texts, matrix, totals
 from vmm_conformance.reporting.html.trend import trends
+from vmm_conformance.reporting.html.waived import waived
+from vmm_conformance.reporting.verdicts import OVERALL_SIGNS
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -51,7 +53,7 @@ def render(documents: Sequence[Document]) -> str:
         title=_title(columns, pages), head=headline(columns), columns=columns, groups=groups,
         totals=totals(columns), texts=texts.texts, signs=SIGNS, overall_signs=OVERALL_SIGNS,
         broken=[(column, made) for column, made in broken if made], trends=trends(reports),
-        endings=[(column, made) for column in columns if (made := ended(column))],
+        waived=waived(reports), endings=[(column, made) for column in columns if (made := ended(column))],
         unreached=_unreached(columns), kill_pages=pages,
     )  # fmt: skip
 

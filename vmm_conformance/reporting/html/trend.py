@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from vmm_conformance.reporting.html.columns import SIGNS
+from vmm_conformance.reporting.html.columns import SIGNS, plain
 from vmm_conformance.reporting.html.documents import Document
 
 Night = tuple[Document, dict[str, Any]]
@@ -44,6 +44,7 @@ def _night(night: Night) -> dict[str, str]:
         "label": document.label,
         "version": section["subject"]["version"],
         "overall": section["footer"]["overall"],
+        "word": plain(section["footer"]["overall"]),
         "catalogue": document.data["catalogue"],
     }
 
