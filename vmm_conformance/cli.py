@@ -122,13 +122,16 @@ def _add_replay(commands: Any) -> None:
 
 def _add_mutants(commands: Any) -> None:
     text = "run the known-bad variants and print which invariant catches each"
-    example = "  vmm-conformance mutants --contract flags --seed 0 1 2\n"
+    example = "  vmm-conformance mutants --contract flags --seed 0 1 2\n  vmm-conformance mutants --only upstream\n"
     parser = _command(commands, "mutants", _mutants, text, example)
     parser.add_argument("--contract", metavar="NAME", help="only those of one contract")
     parser.add_argument("--seed", metavar="N", type=int, nargs="+", default=[0], help="seeds (default: 0)")
     parser.add_argument("--budget", metavar="NAME", default="ci", help="programs per mutant (default: ci)")
     parser.add_argument("--jobs", metavar="N", type=int, default=1, help="processes that share the work (default: 1)")
-    parser.add_argument("--json", action="store_true", help="as JSON")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="as JSON")
+    text = "how many the scenarios catch alone that retell upstream's own tests, beside the full suites"
+    form.add_argument("--only", choices=("upstream",), help=text)
 
 
 def _add_probe(commands: Any) -> None:
@@ -174,8 +177,10 @@ def _replay(parsed: argparse.Namespace) -> int:
 
 
 def _mutants(parsed: argparse.Namespace) -> int:
-    from vmm_conformance.commands import mutants
+    from vmm_conformance.commands import mutants, mutants_beside
 
+    if parsed.only:
+        return mutants_beside(parsed.contract, parsed.seed, parsed.budget, parsed.only, jobs=parsed.jobs)
     return mutants(parsed.contract, parsed.seed, parsed.budget, jobs=parsed.jobs, as_json=parsed.json)
 
 

@@ -12,6 +12,7 @@ from vmm_conformance.catalogue import catalogue
 from vmm_conformance.contracts import Mutant
 from vmm_conformance.invocation import BadInvocation, Invocation
 from vmm_conformance.programs.program import Program
+from vmm_conformance.programs.scenario import UPSTREAM
 from vmm_conformance.related import all_mutants
 from vmm_conformance.replaying import read_program, replayed
 from vmm_conformance.reporting import kill_table, probed
@@ -101,18 +102,46 @@ def _quiet(result: ItemResult) -> str:
 
 def mutants(contract: str | None, seeds: Sequence[int], budget: str, *, jobs: int = 1, as_json: bool = False) -> int:
     """Run the known-bad subjects and print the kill matrix; returns 1 unless it is full."""
-    Invocation(budget=budget).check_names()
-    chosen = [mutant for mutant in all_mutants() if contract in (None, mutant.contract)]
-    if not chosen:
-        known = sorted({mutant.contract for mutant in all_mutants()})
-        raise BadInvocation(f"no mutants of the contract {contract!r}; there are some of {', '.join(known)}")
-    with Progress(sys.stderr, noun="variant", found="survivor") as progress:
-        kills = kill_matrix(chosen, seeds=seeds, budget=budget, jobs=jobs, progress=_counted(progress, chosen, seeds))
+    chosen = _mutants_of(contract, budget)
+    kills = _hunted(chosen, seeds, budget, jobs)
     planned = len(chosen) * len(seeds)
     data = kill_table.as_data(kills, budget, planned)
     print(json.dumps(data, indent=2) if as_json else "\n".join(kill_table.as_lines(kills, planned)))
     left_out = len(kills) < planned and all(kill.killed for kill in kills)
     return PARTIAL if left_out else 0 if data["full"] else 1
+
+
+ONLY: Final = {"upstream": UPSTREAM}
+"""Kinds of scenarios that can be tried alone, and how their ids begin."""
+
+
+def mutants_beside(contract: str | None, seeds: Sequence[int], budget: str, only: str, *, jobs: int = 1) -> int:
+    """Print how many known-bad subjects the scenarios of one kind in `ONLY` catch alone, beside the full suites."""
+    chosen = _mutants_of(contract, budget)
+    alone = _hunted(chosen, seeds[:1], budget, jobs, ONLY[only])  # scenarios are the same with every seed
+    kills = _hunted(chosen, seeds, budget, jobs) if len(alone) == len(chosen) else []
+    if len(kills) < len(chosen) * len(seeds):
+        print("partial: interrupted before both hunts were made")
+        return PARTIAL
+    print("\n".join(kill_table.beside(ONLY[only], alone, kills)))
+    return 0
+
+
+def _mutants_of(contract: str | None, budget: str) -> list[Mutant]:
+    """The mutants of one contract, or all. Raises `BadInvocation` if there are none, or no such budget."""
+    Invocation(budget=budget).check_names()
+    chosen = [mutant for mutant in all_mutants() if contract in (None, mutant.contract)]
+    if not chosen:
+        known = sorted({mutant.contract for mutant in all_mutants()})
+        raise BadInvocation(f"no mutants of the contract {contract!r}; there are some of {', '.join(known)}")
+    return chosen
+
+
+def _hunted(chosen: Sequence[Mutant], seeds: Sequence[int], budget: str, jobs: int, only: str = "") -> list[Kill]:
+    """The kill matrix, with a line that says how far it is."""
+    with Progress(sys.stderr, noun="variant", found="survivor") as progress:
+        told = _counted(progress, chosen, seeds)
+        return kill_matrix(chosen, seeds=seeds, budget=budget, jobs=jobs, only=only, progress=told)
 
 
 def probe(invocation: Invocation, *, as_json: bool = False) -> int:

@@ -10,6 +10,8 @@ import pytest
 
 from vmm_conformance.catalogue import catalogue
 from vmm_conformance.cli import main
+from vmm_conformance.related import all_mutants
+from vmm_suites.scenarios.vmm_allocator import SCENARIOS
 
 OWN = """
 from vmm_conformance.contracts import Settings
@@ -197,3 +199,16 @@ def test_a_reader_that_has_seen_enough(own):
     assert process.stderr.read() == b""
     assert process.wait() == 0
     process.stderr.close()
+
+
+def test_mutants_beside_upstream(command, monkeypatch):
+    """One of two known-bad allocators breaks what upstream tests; the suites find both."""
+    both = [mutant for mutant in all_mutants() if mutant.id in ("alloc-active-is-precondition", "alloc-all-frees")]
+    monkeypatch.setattr("vmm_conformance.commands.all_mutants", lambda: both)
+    status, out, _ = command("mutants", "--only", "upstream", "--budget", "dev", "--seed", "0", "1")
+    told = sum(scenario.id.startswith("upstream-") for scenario in SCENARIOS)
+    assert status == 0
+    assert [line.split() for line in out.splitlines()[1:]] == [
+        ["vmm-allocator", str(told), "2", "1", "2"],
+        ["all", str(told), "2", "1", "2"],
+    ]

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from vmm_conformance.programs.program import Program
+
+UPSTREAM: Final = "upstream-"
+"""Ids of scenarios that retell a test of upstream's own begin so."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import Any, Final
 from vmm_conformance.catalogue import catalogue
 from vmm_conformance.reporting.text import count
 from vmm_conformance.running.kills import Kill
+from vmm_conformance.running.suites import load_suites
 
 FORMAT: Final = "vmm-conformance kills"
 EXPLORED_AT_LEAST: Final = 0.8
@@ -48,6 +49,28 @@ def as_lines(kills: Sequence[Kill], planned: int | None = None) -> list[str]:
     left_out = (planned or 0) - len(kills)
     partial = [f"partial: {left_out:,} of {planned:,} hunts were not made"] if left_out > 0 else []
     return [line.rstrip() for line in lines] + _totals(kills) + partial
+
+
+def beside(only: str, alone: Sequence[Kill], kills: Sequence[Kill]) -> list[str]:
+    """By contract, how many mutants the scenarios whose ids begin with ``only`` kill alone, beside the full suites.
+
+    A mutant that was hunted with several seeds counts as killed where it was killed with each of them.
+    """
+    rows = [["contract", "such scenarios", "mutants", "killed by them alone", "by the full suites"]]
+    rows += [[name, *_both(only, name, alone, kills)] for name in sorted({kill.contract for kill in kills})]
+    rows.append(["all", *(f"{sum(int(row[column]) for row in rows[1:])}" for column in range(1, len(rows[0])))])
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    aligned = [[text.rjust(width) for text, width in zip(row, widths, strict=True)] for row in rows]
+    return ["  ".join([row[0].ljust(widths[0]), *cells[1:]]) for row, cells in zip(rows, aligned, strict=True)]
+
+
+def _both(only: str, contract: str, alone: Sequence[Kill], kills: Sequence[Kill]) -> list[str]:
+    """Of one contract: the scenarios, the mutants, and how many of those each of the two hunts has killed."""
+    suite = next(suite for suite in load_suites() if suite.contract == contract)
+    known = {kill.mutant for kill in kills if kill.contract == contract}
+    left = [{kill.mutant for kill in hunted if not kill.killed} for hunted in (alone, kills)]
+    scenarios = sum(scenario.id.startswith(only) for scenario in suite.scenarios)
+    return [str(number) for number in (scenarios, len(known), *(len(known - missed) for missed in left))]
 
 
 def full(kills: Sequence[Kill]) -> bool:

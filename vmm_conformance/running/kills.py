@@ -52,13 +52,16 @@ def kill_matrix(
     seeds: Sequence[int] = (0,),
     budget: str = "ci",
     jobs: int = 1,
+    only: str = "",
     progress: Callable[[Kill], None] = lambda kill: None,
 ) -> list[Kill]:
     """Every mutant with every seed, over the host driver. ``jobs`` processes share the work.
 
+    With ``only``, nothing is run but the scenarios whose ids begin so.
+
     After an interrupt (Ctrl-C) those that were hunted by then are returned.
     """
-    tasks = [(mutant, seed, budget) for seed in seeds for mutant in mutants]
+    tasks = [(mutant, seed, budget, only) for seed in seeds for mutant in mutants]
     kills: list[Kill] = []
     with Interrupts() as interrupts, suppress(KeyboardInterrupt), closing(_spread(tasks, jobs)) as hunted:
         for kill in hunted:
@@ -68,29 +71,29 @@ def kill_matrix(
     return kills
 
 
-def _spread(tasks: list[tuple[Mutant, int, str]], jobs: int) -> Generator[Kill, None, None]:
+def _spread(tasks: list[tuple[Mutant, int, str, str]], jobs: int) -> Generator[Kill, None, None]:
     if jobs <= 1:
         yield from (hunt(*task) for task in tasks)
         return
     pool = ProcessPoolExecutor(jobs, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN))
     try:
-        names = [(mutant.id, seed, budget) for mutant, seed, budget in tasks]
+        names = [(mutant.id, seed, budget, only) for mutant, seed, budget, only in tasks]
         yield from pool.map(_hunt_by_name, names, chunksize=4)
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def _hunt_by_name(task: tuple[str, int, str]) -> Kill:
+def _hunt_by_name(task: tuple[str, int, str, str]) -> Kill:
     from vmm_conformance.related import all_mutants
 
-    name, seed, budget = task
-    return hunt(next(mutant for mutant in all_mutants() if mutant.id == name), seed, budget)
+    name, seed, budget, only = task
+    return hunt(next(mutant for mutant in all_mutants() if mutant.id == name), seed, budget, only)
 
 
-def hunt(mutant: Mutant, seed: int, budget: str = "ci") -> Kill:
+def hunt(mutant: Mutant, seed: int, budget: str = "ci", only: str = "") -> Kill:
     """Look for a program on which the mutant's own invariant is found broken, and make it small."""
     start = time.monotonic()
-    hit = first_hit(mutant, seed, budget)
+    hit = first_hit(mutant, seed, budget, only)
     if hit is None:
         return Kill(mutant.id, mutant.contract, mutant.breaks[0], seed, False, False, seconds=time.monotonic() - start)
     bench = bench_for(mutant.contract, mutant.subject)
@@ -114,14 +117,16 @@ class Hit(NamedTuple):
     explored: bool
 
 
-def first_hit(mutant: Mutant, seed: int, budget: str = "ci") -> Hit | None:
+def first_hit(mutant: Mutant, seed: int, budget: str = "ci", only: str = "") -> Hit | None:
     """Explore, then try the directed scenarios.
 
     Explorations take turns in chunks of `CHUNK` programs, within the contract's ``budget`` in all.
+    With ``only``, nothing is run but the scenarios whose ids begin so.
     """
     suite = next(suite for suite in load_suites() if suite.contract == mutant.contract)
     bench = bench_for(mutant.contract, mutant.subject)
-    for explored, runs in ((True, _explorations(suite, seed, BUDGETS[budget], bench)), (False, _directed(suite))):
+    exploring = () if only else _explorations(suite, seed, BUDGETS[budget], bench)
+    for explored, runs in ((True, exploring), (False, _directed(suite, only))):
         for count, (by, program) in enumerate(runs, 1):
             broken = bench.run(program).broken()
             if mutant.breaks[0] in broken:
@@ -132,8 +137,9 @@ def first_hit(mutant: Mutant, seed: int, budget: str = "ci") -> Hit | None:
 Run = tuple[str, Program]
 
 
-def _directed(suite: Suite) -> Iterator[Run]:
-    return ((f"scenario/{scenario.id}", scenario.program) for scenario in suite.scenarios)
+def _directed(suite: Suite, only: str) -> Iterator[Run]:
+    chosen = (scenario for scenario in suite.scenarios if scenario.id.startswith(only))
+    return ((f"scenario/{scenario.id}", scenario.program) for scenario in chosen)
 
 
 def _explorations(suite: Suite, seed: int, budget: int, bench: Bench) -> Iterator[Run]:
