@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from vmm_conformance.contracts import Access, DriverCapabilities, Fault
+from vmm_conformance.contracts import Access, DriverCapabilities, DriverOptions, Fault, Granularity
 from vmm_conformance.history.events import CRASHED, DEVICE, HARNESS, SUBJECT, Event, History
 
 G = 4096
@@ -18,8 +18,10 @@ Line = Callable[[History], None]
 """Adds its events to a history."""
 
 
-def story(*lines: Line, devices: int = 1, real: bool = False, minimum: int = G, **capabilities: bool) -> History:
-    """The history that ``lines`` tell, of a driver with these capabilities."""
+def story(
+    *lines: Line, devices: int = 1, real: bool = False, minimum: int = G, larger: int = 0, **capabilities: bool
+) -> History:
+    """The history that ``lines`` tell, of a driver with these capabilities, and ``larger`` pages if it has some."""
     peers = tuple((a, b) for a in range(devices) for b in range(devices) if a != b)
     history = History(
         {
@@ -27,11 +29,12 @@ def story(*lines: Line, devices: int = 1, real: bool = False, minimum: int = G, 
             "capabilities": DriverCapabilities(**capabilities),
             "devices": devices,
             "real": real,
+            "options": DriverOptions(granularity=Granularity(G, larger)) if larger else None,
             "peers": peers,
         }
     )
     for device in range(devices):
-        note("granularity", device=device, space=0, minimum=minimum, recommended=minimum)(history)
+        note("granularity", device=device, space=0, minimum=minimum, recommended=larger or minimum)(history)
     for line in lines:
         line(history)
     return history

@@ -68,6 +68,14 @@ def granule(minimum: int, recommended: int) -> Line:
     return note("granularity", device=0, space=1, minimum=minimum, recommended=recommended)
 
 
+def turned(*, done: int = 600, failed: str = "", slower: int = 1) -> Line:
+    return note("turnover", size=1 << 30, times=600, done=done, failed=failed, slower=slower)
+
+
+def threads(*wrong: str) -> Line:
+    return note("threads", threads=4, shared=True, wrong=wrong)
+
+
 def cycles(count: int) -> Line:
     """A mapping that is taken away and put back; two granules are in use after each call."""
     return all_of(both(detach(A, 2), memory(2), attach(A, 1, 2), memory(2), grant(A, 2)) for _ in range(count))
@@ -83,6 +91,8 @@ SPARE = both(mapped(room=3), create(2, 2))
 STREAM = call("stream_create", 0, result=77)
 HOLE = both(reserve(A, 3), create(1), create(2), attach(A, 1), attach(A + 2 * G, 2), grant(A), grant(A + 2 * G))
 ALIAS = both(mapped(), reserve(B, 1), attach(B, 1), grant(B))
+BRIDGE = both(mapped(), mapped(A + G, 2))
+BRIDGES = {"copy_spans_reservations": True}
 DECLARED_WAIT = {"unmap_waits": True}
 
 CASES = [
@@ -94,6 +104,7 @@ CASES = [
     Case(2, "odd", NOTHING, granule(4096, 4096), granule(3 * 4096, 3 * 4096)),
     Case(3, "swapped", NOTHING, granule(4096, 8192), granule(8192, 4096)),
     Case(4, "changes", granule(4096, 8192), granule(4096, 8192), granule(4096, 4096)),
+    Case(6, "same", NOTHING, granule(4096, 8192), granule(4096, 4096), {"larger": 8192}),
     Case(7, "refused", NOTHING, reserve(A, 3), refused(reserve(A, 3))),
     Case(7, "base", NOTHING, reserve(A, 3), reserve(A + 8, 3)),
     Case(8, "base", NOTHING, reserve(A, 1, alignment=8 * G), reserve(A + G, 1, alignment=8 * G)),
@@ -102,6 +113,8 @@ CASES = [
     Case(10, "rounds", NOTHING, refused(reserve(A, 0, size=G - 1)), reserve(A, 0, size=G - 1)),
     Case(10, "empty", NOTHING, refused(reserve(A, 0)), reserve(A, 0)),
     Case(10, "alignment", NOTHING, refused(reserve(A, 1, alignment=3)), reserve(A, 1, alignment=3)),
+    Case(10, "code", NOTHING, refused(reserve(A, 0)), refused(reserve(A, 0), 2)),
+    Case(10, "old-code", NOTHING, refused(reserve(A, 0), 2), refused(reserve(A, 0), 101), {"old_codes": True}),
     Case(11, "demand", reserve(A, 1), reserve(B, 1, hint=A), refused(reserve(B, 1, hint=A))),
     Case(12, "reserve", memory(0), both(reserve(A, 4), memory(0)), both(reserve(A, 4), memory(4))),
     Case(12, "free", both(reserve(A, 4), memory(4)), both(free(A, 4), memory(4)), both(free(A, 4), memory(0))),
@@ -115,6 +128,8 @@ CASES = [
     Case(16, "twice", both(reserve(A, 1), free(A, 1)), refused(free(A, 1)), free(A, 1)),
     Case(16, "crash", both(reserve(A, 1), free(A, 1)), refused(free(A, 1)), crashed(free(A, 1))),
     Case(17, "both", both(reserve(A, 1), reserve(A + G, 2)), refused(free(A, 3)), free(A, 3)),
+    Case(18, "runs-out", NOTHING, turned(), turned(done=7, failed="reserve")),
+    Case(18, "slows-down", NOTHING, turned(), turned(slower=2)),
     Case(19, "create", memory(0), both(create(1, 3), memory(3)), both(create(1, 3), memory(0))),
     Case(19, "release", both(memory(0), create(1, 3), memory(3)), both(release(1), memory(0)),
          both(release(1), memory(3))),
@@ -126,9 +141,11 @@ CASES = [
     Case(21, "device", memory(0), refused(create(1, device=1)), create(1, device=1)),
     Case(21, "negative", memory(0), refused(create(1, device=-1)), create(1, device=-1)),
     Case(21, "space", memory(0), refused(create(1, space=77)), create(1, space=77)),
+    Case(21, "code", NOTHING, refused(create(1, device=-1), 101), refused(create(1, device=-1), 2)),
     Case(22, "too-much", memory(60), refused(create(1, 5), 2), create(1, 5)),
     Case(22, "after", both(memory(60), refused(create(1, 5), 2)), create(1, 1), refused(create(1, 1), 2)),
     Case(22, "costs", both(memory(60), refused(create(1, 5), 2)), memory(60), memory(61)),
+    Case(22, "code", memory(60), refused(create(1, 5), 2), refused(create(1, 5), 1)),
     Case(24, "refused", ONE, release(1), refused(release(1))),
     Case(24, "bytes", both(ONE, put(A, X), release(1)), got(A, X), got(A, Z)),
     Case(25, "early", both(memory(0), ONE, memory(1)), both(release(1), memory(1)), both(release(1), memory(0))),
@@ -193,6 +210,8 @@ CASES = [
     Case(46, "cost", both(memory(0), mapped(granules=2), memory(2), cycles(9)), both(detach(A, 2), memory(2)),
          both(detach(A, 2), memory(3))),
     Case(46, "refused", both(mapped(granules=2), cycles(9), detach(A, 2)), attach(A, 1, 2), refused(attach(A, 1, 2))),
+    Case(47, "differ", NOTHING, note("pieces", handles=3, size=3 * G, differ=-1),
+         note("pieces", handles=3, size=3 * G, differ=G)),
     Case(48, "default", both(reserve(A, 1), create(1), attach(A, 1)), told(A, NONE), told(A, RW)),
     Case(49, "read", both(reserve(A, 1), create(1), attach(A, 1)), refused(call("read", A, 8, None)), got(A, X)),
     Case(49, "write", both(ONE, grant(A, 1, NONE)), refused(call("write", A, X, None)), put(A, X)),
@@ -237,6 +256,9 @@ CASES = [
          both(detach(A), memory(0))),
     Case(62, "refused", TWO, put(A + G - 4, X), refused(call("write", A + G - 4, X, None))),
     Case(62, "bytes", both(TWO, put(A + G - 4, X)), got(A + G - 4, X), got(A + G - 4, b"xxxxzzzz")),
+    Case(63, "refused", BRIDGE, refused(call("write", A + G - 4, X, None)), put(A + G - 4, X)),
+    Case(63, "declared", BRIDGE, put(A + G - 4, X), refused(call("write", A + G - 4, X, None)), BRIDGES),
+    Case(63, "bytes", both(BRIDGE, put(A + G - 4, X)), got(A + G - 4, X), got(A + G - 4, b"xxxxzzzz"), BRIDGES),
     Case(64, "reservation", mapped(room=2), call("address_range", A + 9, result=(A, G)),
          call("address_range", A + 9, result=(A, 3 * G))),
     Case(71, "drift", memory(0), end(0), end(1)),
@@ -244,10 +266,19 @@ CASES = [
     Case(71, "close", memory(0), end(0), note("unclosed", error="no")),
     Case(72, "held", both(memory(0), ONE, release(1), memory(1)), both(detach(A), memory(0)),
          both(detach(A), memory(1))),
+    Case(73, "one-each", NOTHING, note("descriptors", handles=32, more=1, left=0),
+         note("descriptors", handles=32, more=32, left=0)),
+    Case(73, "stay", NOTHING, note("descriptors", handles=32, more=1, left=0),
+         note("descriptors", handles=32, more=1, left=32)),
     Case(74, "fault", both(STREAM, ONE), put(A, X, 77), put(A, X, 77, fault=FAULT)),
     Case(74, "lost", both(STREAM, ONE, put(A, X, 77)), got(A, X, 77), got(A, Z, 77)),
     Case(75, "waits", both(STREAM, ONE, call("write", A, X, 77, result=5)),
          both(call("ran", 5, (), None, who="device"), detach(A)), detach(A), DECLARED_WAIT),
+    Case(76, "refused", both(note("held", stream=77), reserve(A, 1), create(1)),
+         both(attach(A, 1), note("let_go", stream=77, in_time=True)), refused(attach(A, 1), 600)),
+    Case(76, "waits", both(note("held", stream=77), ONE), note("let_go", stream=77, in_time=True),
+         note("let_go", stream=77, in_time=False)),
+    Case(77, "races", NOTHING, threads(), threads("thread 0: map: no")),
     Case(78, "rights", both(ONE, told(A, RW), refused(free(A, 1))), told(A, RW), told(A, READ)),
     Case(78, "bytes", both(ONE, put(A, X), refused(grant(A, 1, 7))), got(A, X), got(A, Z)),
     Case(78, "memory", both(memory(0), refused(create(1, 1.5))), memory(0), memory(2)),
@@ -287,6 +318,21 @@ def test_nothing_done_is_nothing_shown() -> None:
     result = judge(story())
     assert result.findings == []
     assert set(result.witnesses) <= {"DRIVER-2", "DRIVER-3"}
+
+
+def test_a_real_device_does_not_tell_its_page_sizes() -> None:
+    result = judge(story(granule(4096, 4096), real=True, larger=8192))
+    assert result.findings == []
+    assert not result.witnesses["DRIVER-6"]
+
+
+def test_what_threads_have_broken_is_not_judged_any_more() -> None:
+    assert [f.invariant for f in judge(story(ONE, threads("no"), told(A, READ), memory(9))).findings] == ["DRIVER-77"]
+
+
+def test_a_call_that_is_refused_beside_a_held_stream_for_another_reason_is_judged_by_its_own_rule() -> None:
+    found = judge(story(note("held", stream=77), refused(reserve(A, 1), 2))).findings
+    assert [finding.invariant for finding in found] == ["DRIVER-7"]
 
 
 def test_an_empty_history_says_nothing() -> None:

@@ -103,6 +103,7 @@ def test_mistakes_are_refused_and_the_rest_is_not() -> None:
         "hint-taken",
         "end",
         "seam",
+        "across",
         "read-only",
         "reserved",
         "denied",

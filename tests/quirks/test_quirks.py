@@ -19,6 +19,7 @@ from vmm_conformance.programs.driver_operations import (
     AddressFree,
     Configuration,
     Create,
+    Hoard,
     Map,
     Reserve,
     SetAccess,
@@ -42,6 +43,8 @@ def _program(*operations: Any, **configuration: Any) -> Program:
 PROGRAMS: Final[tuple[Program, ...]] = (
     # handles until there are no more descriptors, an honest refusal, and a small create that must succeed
     _program(*(Create() for _ in range(8)), Create(twist="over-free"), Create()),
+    # as many handles as there are descriptors for, and no more
+    _program(Hoard(8)),
     # addresses that were mapped, freed, and reserved by two
     _program(Reserve(1), Create(), Map(), SetAccess(), Unmap(), AddressFree(), Reserve(1), Reserve(1)),
     # work of a peer in flight, and an unmap that is declared to wait

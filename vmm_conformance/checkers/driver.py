@@ -1,8 +1,8 @@
 """Judges histories of the contract ``driver``: what a driver answered, and what it then holds.
 
 Everything is judged from the history. The state believes the driver's answers, so once a driver has
-given a wrong one, nobody can know what it holds, and nothing behind that call is judged. Status codes
-are recorded, and not judged: any error is a refusal.
+given a wrong one, nobody can know what it holds, and nothing behind that call is judged. Any error is a
+refusal, but for the codes that `driver_codes` knows.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from vmm_conformance.checkers.driver_codes import codes_of, names
+from vmm_conformance.checkers.driver_courses import UNRELATED, Courses
 from vmm_conformance.checkers.driver_data import SHARED, Data
 from vmm_conformance.checkers.driver_facts import Facts, facts_of
 from vmm_conformance.checkers.driver_memory import TEARDOWN, Accounting
@@ -52,6 +54,7 @@ class _Court(Visitor):
         self._accounting = Accounting(facts, state, self._trails, verdict)
         self._rules.free = self._accounting.free
         self._data = Data(facts, state, self._trails, verdict)
+        self._courses = Courses(verdict)
         self._granularities: dict[tuple[int, int], Any] = {}
         self._ruling = OPEN
         self._refused: Event | None = None
@@ -146,12 +149,21 @@ class _Court(Visitor):
         elif ruling.refuse:
             if event.status == 0 or len(ruling.refuse) == 1:
                 self._answer(event, ruling.refuse, event.status != 0, "an error")
+            self._compare_code(event, ruling)
         elif ruling.accept:
             self._expect_accepted(event, ruling)
         elif event.kind == "graph_end" and self._calls_in_capture:
             self._answer(event, (DURING_CAPTURE,), event.status == 0, "success, as calls on memory are no part of it")
         elif event.kind == "mem_info" and self._refused is not None:
             self._answer(event, (NOT_STICKY,), event.status == 0, "success, whatever was refused before")
+
+    def _compare_code(self, event: Event, ruling: Ruling) -> None:
+        codes = codes_of(ruling.refuse, self._facts.capabilities)
+        if event.status and codes:
+            self._judge.expect(
+                ruling.refuse[0], event, event.status in codes, f"the code of {event.kind}{_arguments(event)}",
+                expected=names(codes), actual=_said(event), range=_range(event),
+            )  # fmt: skip
 
     def _expect_accepted(self, event: Event, ruling: Ruling) -> None:
         tags = ruling.accept
@@ -160,6 +172,8 @@ class _Court(Visitor):
             self._judge.witness(DURING_CAPTURE)
             if event.status in _CAPTURE_CODES:
                 tags = (DURING_CAPTURE,)
+        if self._courses.waited(event):
+            tags = (UNRELATED,)
         self._answer(event, tags, event.status == 0, "success")
 
     def _answer(self, event: Event, tags: tuple[str, ...], good: bool, expected: str) -> None:
@@ -277,6 +291,9 @@ class _Court(Visitor):
             self._judge.expect(
                 TEARDOWN, event, False, "closing the driver", expected="nothing", actual=details["error"]
             )  # fmt: skip
+        elif not self._lost:
+            self._courses.note(event)
+            self._lost = self._courses.lost
 
     def _granularity(self, event: Event, details: dict[str, Any]) -> None:
         place = (details["device"], details["space"])
@@ -290,6 +307,13 @@ class _Court(Visitor):
             self._judge.expect(
                 "DRIVER-3", event, recommended >= minimum and recommended % minimum == 0,
                 "the recommended granularity", expected=f"a multiple of {minimum}", actual=str(recommended),
+            )  # fmt: skip
+        asked = self._facts.asked
+        if asked is not None and not self._facts.real:
+            self._judge.expect(
+                "DRIVER-6", event, (recommended > minimum) == (asked.recommended > asked.minimum),
+                "the recommended granularity of a driver that was asked for " + str(tuple(asked)),
+                expected="above the minimum where there are larger pages, and only there", actual=str(answer),
             )  # fmt: skip
         before = self._granularities.setdefault(place, (event.seq, answer))
         if before[0] != event.seq:

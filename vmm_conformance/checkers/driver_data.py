@@ -17,6 +17,7 @@ from vmm_conformance.history.state import Mapping, Memory, Part, State
 NO_ACCESS: Final = "DRIVER-49"
 READ_ONLY: Final = "DRIVER-50"
 SEAM: Final = "DRIVER-62"
+RESERVATIONS: Final = "DRIVER-63"
 SHARED: Final = "DRIVER-39"
 ALIAS: Final = "DRIVER-60"
 OTHER_ALIAS: Final = "DRIVER-61"
@@ -83,13 +84,14 @@ class Data:
             return OPEN
         if sum(part.high - part.low for part in parts) < size:
             return Ruling((NO_ACCESS,))
-        if len({part.mapping.reservation if part.mapping else None for part in parts}) > 1:
-            return OPEN
+        seam = _seam(parts)
+        if seam == RESERVATIONS and not self._facts.capabilities.copy_spans_reservations:
+            return Ruling((RESERVATIONS,))
         rulings = [self._rule_part(part, touch.writes, stream) for part in parts]
         refused = tuple(tag for ruling in rulings for tag in ruling.refuse)
         if refused or not all(ruling.accept for ruling in rulings):
             return Ruling(refused)
-        return Ruling((), (SEAM,) if len(parts) > 1 else rulings[0].accept)
+        return Ruling((), (seam,) if len(parts) > 1 else rulings[0].accept)
 
     def _leaves_plain(self, parts: list[Part], address: int, size: int) -> bool:
         """Whether part of the range lies in plain memory and part elsewhere, which nothing is said of."""
@@ -255,19 +257,19 @@ class Data:
         at = 0
         for part in touch.parts:
             size = part.high - part.low
-            self._check_part(job, ran, part, data[at : at + size], several=len(touch.parts) > 1)
+            self._check_part(job, ran, part, data[at : at + size], _seam(touch.parts))
             at += size
 
-    def _check_part(self, job: Job, ran: Event, part: Part, data: bytes, *, several: bool) -> None:
+    def _check_part(self, job: Job, ran: Event, part: Part, data: bytes, seam: str) -> None:
         chunks = self.contents.known(part.memory, part.low, part.high)
         good = True
         for chunk in chunks:
             got = data[chunk.low - part.low : chunk.high - part.low]
             if got == chunk.data:
-                self._right(job, part, chunk, several)
+                self._right(job, part, chunk, seam)
             else:
                 good = False
-                self._wrong(job, ran, part, chunk, got, several)
+                self._wrong(job, ran, part, chunk, got, seam)
         if good and len(data) >= 8 and not chunks:
             self._unknown(ran, part, data)
 
@@ -280,10 +282,10 @@ class Data:
                 expected="anything but bytes that were written to another handle", actual=data[:24].hex(),
             )  # fmt: skip
 
-    def _right(self, job: Job, part: Part, chunk: Chunk, several: bool) -> None:
+    def _right(self, job: Job, part: Part, chunk: Chunk, seam: str) -> None:
         view = self._trails.views.get(part.mapping) if part.mapping else None
         chunk.seen.add(part.mapping)
-        tags: list[str] = [SEAM] if several else []
+        tags: list[str] = [seam] if seam else []
         if job.stream is not None:
             tags.append(AT_ONCE)
         if self.contents.memories > 1:
@@ -297,8 +299,8 @@ class Data:
         for tag in tags or [LIFE_CYCLE]:
             self._judge.witness(tag)
 
-    def _wrong(self, job: Job, ran: Event, part: Part, chunk: Chunk, got: bytes, several: bool) -> None:
-        tags, cause = self._blame(part, chunk, got, several, job)
+    def _wrong(self, job: Job, ran: Event, part: Part, chunk: Chunk, got: bytes, seam: str) -> None:
+        tags, cause = self._blame(part, chunk, got, seam, job)
         self.contents.forget(part.memory, chunk.low, chunk.high)
         for tag in tags:
             self._judge.expect(
@@ -306,7 +308,7 @@ class Data:
                 expected=chunk.data[:24].hex(), actual=got[:24].hex(), range=_where(part), cause=cause,
             )  # fmt: skip
 
-    def _blame(self, part: Part, chunk: Chunk, got: bytes, several: bool, job: Job) -> tuple[Tags, int | None]:
+    def _blame(self, part: Part, chunk: Chunk, got: bytes, seam: str, job: Job) -> tuple[Tags, int | None]:
         """Which invariants are broken by bytes that are not what was written, and by which event."""
         view = self._trails.views.get(part.mapping) if part.mapping else None
         if any(self.contents.owners(got, part.memory)):
@@ -316,14 +318,22 @@ class Data:
         suspect = view.bytes.culprit if view is not None else None
         if suspect is not None and suspect.event.seq > chunk.seq and suspect.tags:
             return suspect.tags, suspect.event.seq
-        if several:
-            return (SEAM,), chunk.seq
+        if seam:
+            return (seam,), chunk.seq
         return (AT_ONCE if job.stream is not None else LIFE_CYCLE,), chunk.seq
 
 
 def _alias_of(chunk: Chunk, part: Part) -> bool:
     """Whether ``chunk`` was written through another mapping, which is still there."""
     return chunk.via is not None and chunk.via is not part.mapping and chunk.via.ended < 0
+
+
+def _seam(parts: list[Part]) -> str:
+    """Which invariant is about a range of several parts: they lie in one reservation, or in several."""
+    if len(parts) < 2:
+        return ""
+    inside = {part.mapping.reservation if part.mapping else None for part in parts}
+    return SEAM if len(inside) == 1 else RESERVATIONS
 
 
 def _where(part: Part) -> Range:

@@ -23,6 +23,8 @@ class Facts:
     peers: frozenset[tuple[int, int]]
     granularity: dict[tuple[int, int], Granularity]
     tolerance: int
+    asked: Granularity | None = None
+    """What the driver was asked to have, where a history says so."""
 
     @property
     def minimum(self) -> int:
@@ -56,4 +58,5 @@ def facts_of(history: History) -> Facts:
         frozenset(header.get("peers", ())),
         granularity,
         max(least, _REAL_TOLERANCE) if real else 0,
+        options.granularity if (options := header.get("options")) else None,
     )

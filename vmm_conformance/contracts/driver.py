@@ -74,7 +74,7 @@ class Copy(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DriverCapabilities:
-    """Where drivers rightly differ. Each is tested as declared (V37, V41, V50, V51, V53, V75)."""
+    """Where drivers rightly differ. Each is tested as declared (V10, V37, V41, V50, V51, V53, V63, V75)."""
 
     unmap_spans_mappings: bool = True
     """One unmap may cover several whole adjacent mappings."""
@@ -92,6 +92,10 @@ class DriverCapabilities:
     """Unmap waits for work in flight that uses the range."""
     sharing: bool = True
     """Memory can be exported and imported as file descriptors; see `contracts.sharing`."""
+    copy_spans_reservations: bool = False
+    """One copy may reach from a reservation into the adjacent one."""
+    old_codes: bool = False
+    """reserve refuses bad arguments with OutOfMemory, as HIP did until 2025, and not with InvalidValue."""
     progress: bool = True
     """The driver runs queued work only when asked, so schedules can be chosen."""
 

@@ -64,7 +64,13 @@ class CudaCalls:
 
     def declared(self) -> DriverCapabilities:
         """As its documents and public issues tell; ``vmm-conformance probe`` measures."""
-        return DriverCapabilities(set_access_part_of_mapping=True, partial_map=False, sharing=False, progress=False)
+        return DriverCapabilities(
+            set_access_part_of_mapping=True,
+            partial_map=False,
+            copy_spans_reservations=True,
+            sharing=False,
+            progress=False,
+        )
 
     # -- devices
 
@@ -213,6 +219,9 @@ class CudaCalls:
 
     def stream_query(self, stream: int) -> bool:
         return answered("stream_query", self._cuda.cuStreamQuery, stream)
+
+    def host_function(self, function: int, data: int, stream: int) -> None:
+        ask("hold", self._cuda.cuLaunchHostFunc, stream, self._cuda.CUhostFn(function), data)
 
     def stream_wait_event(self, stream: int, event: int) -> None:
         ask("stream_wait_event", self._cuda.cuStreamWaitEvent, stream, event, 0)

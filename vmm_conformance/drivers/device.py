@@ -13,7 +13,7 @@ from itertools import count
 from vmm_conformance.contracts import Copy, DriverError, DriverOptions, Fault, Range, Status, Work, WorkListener, Write
 from vmm_conformance.drivers.calls import Calls
 from vmm_conformance.drivers.device_memory import DeviceMemory
-from vmm_conformance.drivers.queues import Block, Captured, Point, Queue, Staging, Ticket, Wait
+from vmm_conformance.drivers.queues import Block, Captured, Gate, Point, Queue, Staging, Ticket, Wait
 
 
 class DeviceDriver(DeviceMemory):
@@ -31,6 +31,7 @@ class DeviceDriver(DeviceMemory):
         self._events: dict[int, Point | None] = {}
         self._graphs: dict[int, Captured] = {}
         self._executables: dict[int, Captured] = {}
+        self._gates: dict[int, list[Gate]] = {}
         self._listener: WorkListener | None = None
         self._ids = count(1)
         self._closed = False
@@ -61,6 +62,17 @@ class DeviceDriver(DeviceMemory):
     def stream_query(self, stream: int) -> bool:
         queue = self._queue("stream_query", stream)
         return self._asking(lambda: self._calls.stream_query(stream), queue)
+
+    def hold(self, stream: int) -> None:
+        queue = self._queue("hold", stream)
+        self._calls.use(queue.device)
+        gate = Gate()
+        self._calls.host_function(gate.function, gate.data, stream)
+        self._gates.setdefault(stream, []).append(gate)
+
+    def let_go(self, stream: int) -> None:
+        for gate in self._gates.get(stream, ()):
+            gate.open()
 
     def stream_wait_event(self, stream: int, event: int) -> None:
         queue = self._queue("stream_wait_event", stream)
@@ -366,6 +378,8 @@ class DeviceDriver(DeviceMemory):
         if self._closed:
             return
         self._closed = True
+        for stream in self._gates:
+            self.let_go(stream)
         for queue in self._queues.values():
             if queue.capture is not None:
                 self._try(self.graph_end, queue.stream)

@@ -67,6 +67,7 @@ class HipCalls:
             unmap_spans_mappings=version >= (7, 0),
             read_only_enforced=False,
             unmap_waits=version >= (7, 15),
+            old_codes=version < (7, 2),
             sharing=False,
             progress=False,
         )
@@ -207,6 +208,9 @@ class HipCalls:
 
     def stream_query(self, stream: int) -> bool:
         return answered("stream_query", self._hip.hipStreamQuery, stream)
+
+    def host_function(self, function: int, data: int, stream: int) -> None:
+        ask("hold", self._hip.hipLaunchHostFunc, stream, function, data)
 
     def stream_wait_event(self, stream: int, event: int) -> None:
         ask("stream_wait_event", self._hip.hipStreamWaitEvent, stream, event, 0)

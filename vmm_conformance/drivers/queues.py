@@ -15,6 +15,8 @@ from vmm_conformance.contracts import Work
 
 _SMALLEST: Final = 64
 _SLAB: Final = 4 << 10
+_SEMAPHORE: Final = 64
+"""Bytes that a semaphore of the system has at most."""
 
 
 class Block:
@@ -67,6 +69,25 @@ class Staging:
             self._free(slab)
         self._slabs.clear()
         self._idle.clear()
+
+
+class Gate:
+    """Lets a stream get no further until it is opened: a function of the system's library that the stream calls.
+
+    It waits without the interpreter's lock. ``function`` and ``data`` are addresses; whoever has queued the call
+    keeps the gate until the stream is through it.
+    """
+
+    def __init__(self) -> None:
+        self._libc = ctypes.CDLL(None)
+        self._semaphore = ctypes.create_string_buffer(_SEMAPHORE)
+        self.data = ctypes.addressof(self._semaphore)
+        self.function = ctypes.cast(self._libc.sem_wait, ctypes.c_void_p).value or 0
+        self._libc.sem_init(self._semaphore, 0, 0)
+
+    def open(self) -> None:
+        """Let the stream go on."""
+        self._libc.sem_post(self._semaphore)
 
 
 class Ticket:

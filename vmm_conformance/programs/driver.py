@@ -57,6 +57,8 @@ def _configuration(choices: Choices) -> Configuration:
         map_offset=choices.chance(64),
         read_only=not choices.chance(48),
         unmap_waits=choices.chance(64),
+        copy_across=choices.chance(96),
+        old_codes=choices.chance(32),
     )
 
 
@@ -101,6 +103,14 @@ def _read_only(c: Choices) -> list[Any]:
     return [ops.SetAccess(c.below(8), access=Access.READ)]
 
 
+def _bridge(c: Choices) -> list[Any]:
+    """The last granule of one reservation and the first of the next, both with rights."""
+    ends = [ops.Reserve(1), ops.Reserve(1, twist="hint-free"), ops.Create(1), ops.Create(1)]
+    for n in (-2, -1):
+        ends += [ops.Map(reservation=n, handle=n), ops.SetAccess(twist="latest")]
+    return ends
+
+
 def _reserve(c: Choices, twist: Any) -> Any:
     return ops.Reserve(c.pick(_ROOMS), c.pick((0, 0, 1, 2, 0, 6, 9, 12)), twist)
 
@@ -130,10 +140,23 @@ def _copy(c: Choices, _: Any) -> Any:
     return ops.Copy(c.below(8), c.below(8), c.pick(_WHERE), c.pick((16, 8, 64, 4096, 5000)), stream)
 
 
+def _course(c: Choices) -> Any:
+    """Now and then one of the courses, which take as long as many other operations."""
+    return c.pick(_COURSES)(c) if c.chance(128) else None
+
+
 def _twists(type_: Any) -> tuple[str, ...]:
     """The twists of ``type_`` but for `EXACT`."""
     return tuple(name for name in get_args(type_) if name not in (ops.EXACT, "latest"))
 
+
+_COURSES: Final[tuple[Callable[[Choices], Any], ...]] = (
+    lambda c: ops.Turnover(c.pick((600, 5, 800))),
+    lambda c: ops.Pieces(c.pick((3, 2, 5)), c.below(2)),
+    lambda c: ops.Hoard(c.pick((32, 16, 48))),
+    lambda c: ops.Threads(c.pick((4, 2, 3)), c.pick((2, 1)), c.chance(128)),
+    lambda c: ops.Held(c.below(2)),
+)
 
 _TABLE: Final[dict[type, tuple[int, tuple[str, ...], Make]]] = {
     ops.Reserve: (2, _twists(ops.ReserveTwist), _reserve),
@@ -156,7 +179,7 @@ _TABLE: Final[dict[type, tuple[int, tuple[str, ...], Make]]] = {
     ops.Alloc: (1, (), lambda c, t: ops.Alloc(c.pick((100, 1, 4096, 5000)), c.below(3), c.pick((0, 1, 5)))),
     ops.Free: (1, (), lambda c, t: ops.Free(c.below(4))),
     ops.Cycle: (1, (), lambda c, t: ops.Cycle(c.below(8), c.pick((3, 1, 12, 2, 9)))),
-    ops.Inspect: (1, (), lambda c, t: ops.Inspect(c.below(3), c.pick((0, 1, 5)))),
+    ops.Inspect: (1, (), lambda c, t: _course(c) or ops.Inspect(c.below(3), c.pick((0, 1, 5)))),
 }  # fmt: skip
 """Kind to how often it is drawn, the mistakes it may make, and how one is made."""
 
@@ -168,6 +191,8 @@ _PREPARATIONS: Final[dict[tuple[type, str], Callable[[Choices], list[Any]]]] = {
     (ops.Map, "across"): _two_reservations,
     (ops.Unmap, "exact"): lambda c: [ops.Write(c.below(8), stream=c.below(4))] if c.chance(64) else [],
     (ops.Write, "read-only"): _read_only,
+    (ops.Write, "across"): _bridge,
+    (ops.Read, "across"): _bridge,
 }
 """What comes before a mistake that would otherwise find nothing to be about."""
 

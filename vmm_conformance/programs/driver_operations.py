@@ -37,7 +37,7 @@ AccessTwist: TypeAlias = Literal[
     "short", "long", "hole", "gap", "reserved", "unmapped",
 ]  # fmt: skip
 QueryTwist: TypeAlias = Literal["exact", "end", "reserved", "unmapped"]
-DataTwist: TypeAlias = Literal["exact", "seam", "denied", "read-only", "reserved"]
+DataTwist: TypeAlias = Literal["exact", "seam", "across", "denied", "read-only", "reserved"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,8 @@ class Configuration:
     map_offset: bool = False
     read_only: bool = True
     unmap_waits: bool = False
+    copy_across: bool = False
+    old_codes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +180,7 @@ class Write:
     """Write ``size`` fresh bytes, by the host now or as work of a stream.
 
     ``denied`` chooses a mapping without rights, ``read-only`` one that may only be read, ``seam`` writes
-    across the border of two adjacent mappings.
+    across the border of two adjacent mappings, ``across`` across that of two adjacent reservations.
     """
 
     mapping: int = 0
@@ -254,7 +256,52 @@ class Inspect:
     space: int = 0
 
 
+# -- courses: many calls on memory of their own, which they give back
+
+
+@dataclass(frozen=True, slots=True)
+class Turnover:
+    """Reserve a large range and free it again, ``times`` times."""
+
+    times: int = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """A range of ``count`` granules made of as many handles, and one made of one handle: the same bytes in both."""
+
+    count: int = 3
+    device: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Hoard:
+    """Create and map up to ``count`` handles, count this process's descriptors, and give all of it back."""
+
+    count: int = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Threads:
+    """``count`` threads at once, each ``rounds`` times through the life of a mapping of its own.
+
+    ``shared`` puts their mappings into one reservation, a granule for each; otherwise each makes its own.
+    """
+
+    count: int = 4
+    rounds: int = 2
+    shared: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The life of a mapping on ``device`` while one of its streams is held."""
+
+    device: int = 0
+
+
 OPERATIONS: tuple[type, ...] = (
     Reserve, AddressFree, Create, Retain, Release, Map, Unmap, SetAccess, GetAccess, AddressRange,
     Write, Read, Copy, Synchronize, Capture, Alloc, Free, Cycle, Inspect,
+    Turnover, Pieces, Hoard, Threads, Held,
 )  # fmt: skip

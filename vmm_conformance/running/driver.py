@@ -25,10 +25,12 @@ from vmm_conformance.contracts import (
     Granularity,
     status_name,
 )
+from vmm_conformance.contracts.holding import HoldingDriver
 from vmm_conformance.history.events import CRASHED, HARNESS, Event, History
 from vmm_conformance.programs import driver_operations as ops
 from vmm_conformance.programs.program import Program
 from vmm_conformance.running.driver_actions import Actions
+from vmm_conformance.running.driver_courses import COURSES
 from vmm_conformance.running.opened import OpenDriver
 from vmm_conformance.running.outcome import Outcome
 from vmm_conformance.running.recorder import Recorder
@@ -78,6 +80,8 @@ def driver_options(configuration: ops.Configuration) -> DriverOptions:
             map_offset=configuration.map_offset,
             read_only_enforced=configuration.read_only,
             unmap_waits=configuration.unmap_waits,
+            copy_spans_reservations=configuration.copy_across,
+            old_codes=configuration.old_codes,
         ),
         peers=configuration.peers,
         schedule="eager" if configuration.eager else "late",
@@ -94,10 +98,20 @@ def _facts(driver: Driver) -> dict[str, Any]:
         "capabilities": driver.capabilities,
         "devices": count,
         "peers": peers,
-        "not_applicable": {}
-        if driver.capabilities.unmap_waits
-        else {"DRIVER-75": "it declares that unmap does not wait"},
+        "not_applicable": _not_applicable(driver),
     }
+
+
+def _not_applicable(driver: Driver) -> dict[str, str]:
+    """Invariants that this driver cannot break, each with the reason."""
+    reasons = {
+        "DRIVER-6": "a device does not tell its page sizes; `vmm-conformance probe` shows both granularities"
+        if driver.real
+        else "",
+        "DRIVER-75": "" if driver.capabilities.unmap_waits else "it declares that unmap does not wait",
+        "DRIVER-76": "" if isinstance(driver, HoldingDriver) else "none of its streams can be held",
+    }
+    return {id: reason for id, reason in reasons.items() if reason}
 
 
 class _Run:
@@ -143,7 +157,8 @@ class _Run:
             note_granularity(recorder, operation.device % self._devices, space)
             outcome = _OK
         else:
-            status = actions.perform(operation)
+            course = COURSES.get(type(operation))
+            status = course(actions, operation) if course else actions.perform(operation)
             outcome = _SKIPPED if status is None else self._outcome(status, actions.error)
         recorder.event(HARNESS, "end", (outcome,))
 

@@ -125,8 +125,10 @@ class Actions(Calls):
     def __init__(self, recorder: Recorder, granule: int, spaces: tuple[int, ...]) -> None:
         super().__init__(recorder, granule)
         self.probes = Probes(self)
-        self._real = recorder.history.header["real"]
-        self._waits = recorder.history.header["capabilities"].unmap_waits
+        self.real = recorder.history.header["real"]
+        capabilities = recorder.history.header["capabilities"]
+        self._waits = capabilities.unmap_waits
+        self._across = capabilities.copy_spans_reservations
         self._spaces = spaces
         self._streams: dict[int, int] = {}
         self._capture: int | None = None
@@ -180,7 +182,7 @@ class Actions(Calls):
         return self._memory_call("address_free", self.ranges.address_free(op))
 
     def _create(self, op: ops.Create) -> int | None:
-        if op.twist == "bad-space" and self._real:
+        if op.twist == "bad-space" and self.real:
             return None  # memory spaces are a convention of clients there
         return self._memory_call("create", self.ranges.create(op))
 
@@ -188,7 +190,7 @@ class Actions(Calls):
         return self._memory_call("retain", self.ranges.retain(op))
 
     def _release(self, op: ops.Release) -> int | None:
-        if op.twist == "stale" and self._real:
+        if op.twist == "stale" and self.real:
             return None
         return self._memory_call("release", self.ranges.release(op))
 
@@ -261,7 +263,8 @@ class Actions(Calls):
         return self._streams[number]
 
     def _undefined(self, twist: str, stream: int | None) -> bool:
-        return self._real and stream is not None and twist in ("denied", "read-only", "reserved")
+        undefined = ("denied", "read-only", "reserved", *(() if self._across else ("across",)))
+        return self.real and stream is not None and twist in undefined
 
     def _write(self, op: ops.Write) -> int | None:
         found = self.ranges.data(op, self._party(op.stream), write=True)

@@ -148,6 +148,11 @@ class Ranges(Operands):
         pairs = zip(self.state.mappings, self.state.mappings[1:], strict=False)
         return [right for left, right in pairs if left.reservation is right.reservation]
 
+    def _heads(self) -> list[Mapping]:
+        """Mappings that begin a reservation right where another one ends."""
+        firsts = [m for m in self.state.mappings if m.reservation and m.reservation.address == m.address]
+        return [m for m in firsts if self.state.reservation_at(m.address - 1)]
+
     def _whole(self, mapping: Mapping, count: int) -> Range:
         last = run_of(self.state, mapping, count)[-1]
         return Range(mapping.address, last.address + last.size - mapping.address)
@@ -210,7 +215,7 @@ class Ranges(Operands):
         if op.twist == "reserved":
             gap = nth(list(self.gaps()), op.mapping)
             return Range(gap.address, min(op.size, gap.size)) if gap else None
-        if op.twist == "seam":
+        if op.twist in ("seam", "across"):
             return self._seam(op, party, write=write)
         if op.twist == "exact":
             spots = self.spots(party, write=write)
@@ -225,7 +230,7 @@ class Ranges(Operands):
 
     def _seam(self, op: ops.Write | ops.Read, party: Party, *, write: bool) -> Range | None:
         needed = Access.READ_WRITE if write else Access.READ
-        seams = [m for m in self._tails() if _may(m, party, needed)]
+        seams = [m for m in (self._heads() if op.twist == "across" else self._tails()) if _may(m, party, needed)]
         seams = [m for m in seams if (left := self.state.mapping_at(m.address - 1)) and _may(left, party, needed)]
         right = nth(seams, op.mapping)
         size = max(op.size, 2)

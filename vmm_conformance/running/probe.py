@@ -23,6 +23,7 @@ from vmm_conformance.contracts import (
     DriverError,
     DriverOptions,
     Granularity,
+    Status,
 )
 from vmm_conformance.contracts.sharing import SharingDriver
 from vmm_conformance.running.caller import round_up
@@ -240,6 +241,42 @@ class Trials:
         finally:
             self.driver.release(handle)
         return True, "a handle exported as a descriptor was imported again"
+
+    def copy_spans_reservations(self) -> tuple[bool | None, str]:
+        """A fill from one reservation into the next."""
+        with self.reserved(1) as first:
+            try:
+                second = self.driver.reserve(self.granule, hint=first + self.granule)
+            except DriverError as error:
+                return None, f"not tried: the address behind a reservation is not to be had: {error}"
+            try:
+                return self._fill_over(first, second)
+            finally:
+                self.driver.address_free(second, self.granule)
+
+    def _fill_over(self, first: int, second: int) -> tuple[bool | None, str]:
+        """Fill the last byte of ``first`` and the first one of ``second`` in one call, if they are neighbours."""
+        if second != first + self.granule:
+            return None, "not tried: the address behind a reservation is not to be had"
+        with self.handle(1) as handle:
+            places = (first, second)
+            for place in places:
+                self.driver.map(place, self.granule, handle)
+                self.grant(place, self.granule)
+            try:
+                self.driver.fill(second - 1, 1, 2)
+            finally:
+                for place in places:
+                    self.driver.unmap(place, self.granule)
+        return True, "one fill reached from a reservation into the next"
+
+    def old_codes(self) -> tuple[bool, str]:
+        """A reserve of no bytes."""
+        try:
+            self.driver.reserve(0)
+        except DriverError as error:
+            return error.status == Status.OUT_OF_MEMORY, f"a reserve of no bytes is refused with {error}"
+        return False, "a reserve of no bytes was taken"
 
     def progress(self) -> tuple[bool, str]:
         """Work that waits to be asked for."""

@@ -33,6 +33,7 @@ from vmm_conformance.programs.driver_operations import (
 )
 from vmm_conformance.programs.program import Program
 from vmm_conformance.programs.scenario import Scenario
+from vmm_suites.scenarios.driver_courses import COURSES
 
 READ, NONE = Access.READ, Access.NONE
 
@@ -304,5 +305,6 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
         Create(1, twist="bad-device"),
         Create(1), SetAccess(twist="bad-flag"), Write(), AddressFree(twist="mapped"), Reserve(1), AddressFree(),
     ),
+    *COURSES,
 )  # fmt: skip
 """What random programs reach rarely, or not in this order."""

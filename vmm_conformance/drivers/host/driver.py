@@ -67,6 +67,7 @@ class HostDriver(Sharing):
             return
         try:
             with self._lock:
+                self._let_everything_go()
                 self._run_everything()
         finally:
             self._closed = True

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from vmm_conformance.contracts import Mutant
+from vmm_conformance.drivers.host import known_bad_courses as courses
 from vmm_conformance.drivers.host import known_bad_handles as handles
 from vmm_conformance.drivers.host import known_bad_mappings as mappings
 from vmm_conformance.drivers.host.driver import HostDriver
@@ -26,12 +27,14 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     _mutant(2, handles.OddGranularity),
     _mutant(3, handles.SwappedGranularities, "ROCm/rocm-systems#1176"),
     _mutant(4, handles.MovingGranularity),
+    _mutant(6, courses.RecommendsLess, "ROCm/rocm-systems#1176"),
     _mutant(7, handles.MisalignedBase),
     _mutant(8, handles.IgnoresAlignment, "ROCm/clr hip_vm.cpp, 2024"),
     _mutant(9, handles.ReservesTwice, "ROCm/rocm-systems#2980"),
     _mutant(10, handles.ReserveRounds),
     _mutant(11, handles.HintIsDemand, "NVIDIA/DALI#3128"),
     _mutant(12, handles.ChargesAddresses, "ROCm/rocm-systems#7128"),
+    _mutant(18, courses.UsesAddressesOnce, "ROCm/rocm-systems#6191"),
     _mutant(19, handles.LeaksMemory, "ROCm/hip#3781"),
     _mutant(21, handles.TakesAnyDevice),
     _mutant(22, handles.StaysExhausted),
@@ -48,6 +51,7 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     _mutant(44, mappings.ShowsOldMemory, "ROCm/rocm-systems#2980"),
     _mutant(45, mappings.UnmapEmptiesMemory, "ROCm/rocm-systems#10798"),
     _mutant(46, mappings.TiresOfMapping),
+    _mutant(47, courses.LongReadsSlip, "ROCm/rocm-systems#9360"),
     _mutant(50, mappings.WritesReadOnly),
     _mutant(51, mappings.SetAccessFirstOnly, "ROCm/rocm-systems#2451"),
     _mutant(52, mappings.SetAccessRefusesTail, "ROCm/rocm-systems#6977"),
@@ -55,11 +59,15 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     _mutant(58, mappings.EndBelongsToMapping),
     _mutant(59, mappings.AccessByHandle),
     _mutant(62, mappings.SeamsSplitCopies),
+    _mutant(63, courses.RefusesToBridge, "intel/llvm#22671"),
     _mutant(64, mappings.RangeIsReservation, "openucx/ucx#11461"),
     _mutant(71, mappings.StreamsLeak),
     _mutant(72, mappings.HoldsMemoryForAddresses, "vllm-project/vllm#46203"),
+    _mutant(73, courses.HandlesCostDescriptors, "ROCm/rocm-systems#10604"),
     _mutant(74, mappings.SeesMappingsLate, "ROCm/rocm-systems#11693"),
     _mutant(75, mappings.UnmapDoesNotWait, "NVIDIA/cuda-python#2886"),
+    _mutant(76, courses.MapWaitsForStreams, "ROCm/rocm-systems#6982"),
+    _mutant(77, courses.MapsOneAtATime, "ROCm/mori#455"),
     _mutant(78, mappings.RefusedUnmapTakesRights),
     _mutant(79, mappings.StickyErrors),
     _mutant(80, mappings.CaptureForbidsMapping),

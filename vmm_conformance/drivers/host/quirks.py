@@ -57,12 +57,11 @@ QUIRKS: Final[tuple[Quirk, ...]] = (
     Quirk("Q-07", "ROCm on Linux, 6.4 to 7.2", "memory that was mapped comes back when its addresses are freed, and "
           "not before", "ROCm/hip#3781; vllm-project/vllm#46203", _breaks(72), memory.MemoryWaitsForAddresses),
     Quirk("Q-08", "clr, over the years", "reserve refuses with OutOfMemory, create on a device that does not exist "
-          "with InvalidValue", "ROCm hip-tests of 2024 and of 2026", (), ranges.OldCodes,
-          "status codes are recorded, and not judged"),
+          "with InvalidValue", "ROCm hip-tests of 2024 and of 2026", _breaks(10), ranges.OldCodes),
     Quirk("Q-09", "ROCm before 2025-11", "the recommended granularity is the minimum one", "ROCm/rocm-systems#1176",
-          (), memory.RecommendsTheMinimum, "a quality, and no rule"),
+          _breaks(6), memory.RecommendsTheMinimum),
     Quirk("Q-10", "ROCm 7.14", "each handle costs a file descriptor: create is out of memory when those are used up",
-          "ROCm/rocm-systems#10604, #6661", _breaks(22), memory.FewHandles),
+          "ROCm/rocm-systems#10604, #6661", _breaks(22, 73), memory.FewHandles),
     Quirk("Q-11", "ROCm 7.14", "an imported descriptor must stay open; a second export fails",
           "ROCm/rocm-systems#8440", reason=_NO_SHARING),
     Quirk("Q-12", "ROCm 7.0", "an IPC handle of virtual memory is given out, and corrupts the kernel",
@@ -83,10 +82,10 @@ QUIRKS: Final[tuple[Quirk, ...]] = (
           reason=_NO_SHARING),
     Quirk("Q-20", "clr's memory pools", "reserved addresses count as used memory", "ROCm/rocm-systems#7128",
           _breaks(12), memory.AddressesAreMemory),
-    Quirk("Q-21", "clr before 2026", "unmap waits for streams of the memory's owner, and for no peer's",
-          "ROCm/rocm-systems#6982", _breaks(75), ranges.UnmapWaitsForOwner),
-    Quirk("Q-22", "ROCr", "each map costs a descriptor for good: after some hundred, map is out of memory",
-          "ROCm/mori#455; ROCm/rocm-systems#4363", _breaks(46), memory.MapsRunOut),
+    Quirk("Q-21", "clr before 2026", "map waits for streams of the memory's owner, as if it was work; unmap waits for "
+          "those, and for no peer's", "ROCm/rocm-systems#6982", _breaks(75, 76), ranges.WaitsForOwner),
+    Quirk("Q-22", "ROCr", "each map costs a descriptor for good: after some hundred, map is out of memory; two threads "
+          "cannot map at once", "ROCm/mori#455; ROCm/rocm-systems#4363", _breaks(77, 73, 46), memory.MapsRunOut),
     Quirk("Q-23", "ROCm", "an imported handle has the properties of another", "ROCm/rocm-systems#11606",
           reason=_NO_SHARING),
     Quirk("Q-24", "WSL, vGPU, some builds for RDNA", "virtual memory is offered, and the first map is refused",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import Final
 
 from vmm_conformance.contracts import Access, DriverError, DriverOptions, Granularity, MemoryInfo, Range, Status
 from vmm_conformance.drivers.host.driver import HostDriver
+from vmm_conformance.drivers.host.known_bad_courses import HandlesCostDescriptors, MapsOneAtATime
 from vmm_conformance.drivers.host.objects import Handle, Mapping, Part, Region, Reservation, Rights
 from vmm_conformance.drivers.host.streams import Task
 from vmm_conformance.drivers.host.system import PUNCH_HOLE
@@ -96,7 +98,7 @@ class RecommendsTheMinimum(HostDriver):
         return Granularity(minimum, minimum)
 
 
-class FewHandles(HostDriver):
+class FewHandles(HandlesCostDescriptors):
     """Q-10."""
 
     def _check_create(self, size: int, device: int, space: int) -> int:
@@ -145,17 +147,24 @@ class SecondMappingShowsFirst(HostDriver):
         super()._add_region(region)
 
 
-class MapsRunOut(HostDriver):
+class MapsRunOut(MapsOneAtATime):
     """Q-22."""
 
-    _maps = 0
+    def __init__(self, options: DriverOptions) -> None:
+        super().__init__(options)
+        self._lost: list[int] = []
 
     def _check_map_target(self, address: int, size: int) -> Reservation:
         reservation = super()._check_map_target(address, size)
-        self._maps += 1
-        if self._maps > _MAPS:
+        if len(self._lost) >= _MAPS:
             raise DriverError(Status.OUT_OF_MEMORY, "map", "a quirk of this driver: no descriptor is left")
+        self._lost.append(os.dup(self._file))
         return reservation
+
+    def _close_backing(self) -> None:
+        for descriptor in self._lost:
+            os.close(descriptor)
+        super()._close_backing()
 
 
 class UnmapDestroys(HostDriver):

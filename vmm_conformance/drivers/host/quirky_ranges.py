@@ -119,11 +119,18 @@ class UnmapCrashesWithPeers(HostDriver):
         return mappings
 
 
-class UnmapWaitsForOwner(HostDriver):
-    """Q-21. Only where unmap is declared to wait."""
+class WaitsForOwner(HostDriver):
+    """Q-21. unmap waits only where it is declared to. Where a wait would be for ever, the call is refused."""
 
     def _before_unmap(self, mappings: list[Mapping]) -> None:
-        owners = {mapping.handle.device for mapping in mappings}
+        self._wait_for({mapping.handle.device for mapping in mappings})
+
+    def map(self, address: int, size: int, handle: int, *, offset: int = 0) -> None:
+        if handle in self._handles:
+            self._wait_for({self._handles[handle].device})
+        super().map(address, size, handle, offset=offset)
+
+    def _wait_for(self, owners: set[int]) -> None:
         for queue in (*self._streams.values(), *self._destroyed):
             if queue.device in owners:
                 self._drain(queue)

@@ -41,16 +41,15 @@ class AddressSpace(Base):
             self._leave()
 
     def _check_reserve(self, size: int, alignment: int) -> None:
+        status = Status.OUT_OF_MEMORY if self.capabilities.old_codes else Status.INVALID_VALUE
         if size <= 0 or size % self._minimum:
             raise DriverError(
-                Status.INVALID_VALUE,
+                status,
                 "reserve",
                 f"size {size} must be a positive multiple of the granularity, {self._minimum}",
             )
         if alignment < 0 or alignment & (alignment - 1):
-            raise DriverError(
-                Status.INVALID_VALUE, "reserve", f"alignment {alignment} must be a power of two, or 0 for any"
-            )
+            raise DriverError(status, "reserve", f"alignment {alignment} must be a power of two, or 0 for any")
 
     def _choose_address(self, size: int, alignment: int, hint: int) -> int:
         """The hint where it is aligned and free, else the address that first fit finds (V08, V11)."""

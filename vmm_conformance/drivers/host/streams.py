@@ -99,6 +99,7 @@ class Streams(HostWork):
         self._events: dict[int, Event] = {}
         self._listener: WorkListener | None = None
         self._eager = options.schedule == "eager"
+        self._holds: dict[int, Point] = {}
 
     def listen(self, listener: WorkListener | None) -> None:
         """Call ``listener`` with each queued work when it has run or faulted."""
@@ -131,9 +132,25 @@ class Streams(HostWork):
         with self._lock:
             queue = self._stream("stream_query", stream)
             self._check_not_capturing("stream_query", queue)
-            if queue.queue:
+            if queue.queue and stream not in self._holds:
                 self._run_head(queue)
             return not queue.queue
+
+    def hold(self, stream: int) -> None:
+        """Let the stream wait for itself: whoever else waits for it is refused, since that would be for ever."""
+        with self._lock:
+            queue = self._stream("hold", stream)
+            self._check_not_capturing("hold", queue, invalidates=False)
+            self._holds[stream] = point = Point(queue)
+            queue.queue.append(Wait(point))
+
+    def let_go(self, stream: int) -> None:
+        with self._lock:
+            point = self._holds.pop(stream, None)
+            if point is not None:
+                point.done = True
+                if self._eager:
+                    self._drain(point.stream)
 
     def stream_wait_event(self, stream: int, event: int) -> None:
         with self._lock:
@@ -220,7 +237,7 @@ class Streams(HostWork):
 
     def _enqueue(self, queue: Stream, item: Item) -> None:
         queue.queue.append(item)
-        if self._eager:
+        if self._eager and queue.id not in self._holds:
             self._drain(queue)
 
     def _drain(self, queue: Stream) -> None:
@@ -238,6 +255,8 @@ class Streams(HostWork):
             current = chain[-1]
             item = current.queue[0]
             if isinstance(item, Wait) and not item.point.done:
+                if item.point.stream is current:
+                    raise self._in_vain(current)
                 chain.append(item.point.stream)
                 continue
             current.queue.popleft()
@@ -246,6 +265,11 @@ class Streams(HostWork):
                 chain.pop()
             if len(chain) == 1 and current is queue:
                 return
+
+    def _in_vain(self, queue: Stream) -> DriverError:
+        return DriverError(
+            Status.NOT_READY, "wait", f"stream {queue.id} is held; who waits for it waits for ever, so let_go first"
+        )
 
     def _run_item(self, item: Item, device: int) -> None:
         if isinstance(item, Record):
@@ -278,6 +302,10 @@ class Streams(HostWork):
 
     def _before_unmap(self, mappings: list[Mapping]) -> None:
         self._run_everything()
+
+    def _let_everything_go(self) -> None:
+        for stream in list(self._holds):
+            self.let_go(stream)
 
     def _run_everything(self) -> None:
         for queue in (*self._streams.values(), *self._destroyed):

@@ -97,9 +97,9 @@ class HostWork(PlainMemory):
         return None
 
     def _may_span(self, left: Region, right: Region) -> bool:
-        """Whether one range may reach from one region into the next: inside one reservation (V63)."""
+        """Whether one range may reach from one region into the next: inside one reservation, or as declared (V63)."""
         if isinstance(left, Mapping) and isinstance(right, Mapping):
-            return left.reservation is right.reservation
+            return left.reservation is right.reservation or self.capabilities.copy_spans_reservations
         return False
 
     def _nothing_at(self, use: Use, address: int) -> Fault:
