@@ -6,11 +6,10 @@ from collections.abc import Iterable
 from datetime import date
 from pathlib import Path
 
-from vmm_conformance.contracts import CONTRACTS
 from vmm_conformance.invocation import BadInvocation, Invocation
 from vmm_conformance.reporting.conclusion import publish
 from vmm_conformance.reporting.model import Report
-from vmm_conformance.whole_run import run_all
+from vmm_conformance.whole_run import known_contracts, run_all
 
 
 def check(
@@ -39,10 +38,7 @@ def check(
 
     Raises `BadInvocation`, a ``ValueError``, for a name that does not exist, and says what does.
     """
-    chosen = None if contracts is None else tuple(contracts)
-    for name in chosen or ():
-        if name not in CONTRACTS:
-            raise BadInvocation(f"unknown contract {name!r}; accepted: {', '.join(CONTRACTS)}")
+    chosen = known_contracts(contracts)
     spec = subject if isinstance(subject, str) else _name(subject)
     if isolation == "process" and not isinstance(subject, str):
         raise BadInvocation("isolation 'process' needs the subject's spec, an installed name or module:attribute")

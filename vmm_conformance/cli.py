@@ -107,6 +107,8 @@ def _add_run(commands: Any) -> None:
     for option in OPTIONS:
         if option.name != "replay":
             parser.add_argument(f"--{option.name}", **option.arguments())
+    help = "only this one's suite; may be given more than once; makes the run partial if the subject offers others"
+    parser.add_argument("--contract", metavar="NAME", action="append", help=help)
     sanitizer.add_arguments(parser)
 
 
@@ -167,7 +169,7 @@ def _run(parsed: argparse.Namespace) -> int:
         return sanitizer.run(parsed)
     from vmm_conformance.commands import run
 
-    return run(gather(vars(parsed), os.environ)[0])
+    return run(gather(vars(parsed), os.environ)[0], parsed.contract)
 
 
 def _replay(parsed: argparse.Namespace) -> int:

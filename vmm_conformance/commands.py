@@ -29,21 +29,23 @@ from vmm_conformance.running.probe import probe as probe_driver
 from vmm_conformance.running.results import ItemResult
 from vmm_conformance.running.session import Item, end_children
 from vmm_conformance.running.subjects import open_driver
-from vmm_conformance.whole_run import run_all
+from vmm_conformance.whole_run import known_contracts, run_all
 from vmm_conformance.width import terminal_width
 
 PARTIAL: Final = 3
 """Exit status if nothing is wrong as far as it went."""
 
 
-def run(invocation: Invocation) -> int:
-    """Run the suites, print what is broken and the summary; returns the exit status."""
+def run(invocation: Invocation, contracts: Sequence[str] | None = None) -> int:
+    """Run the suites, or those of some ``contracts``, print what is broken and the summary; returns the exit status."""
     invocation.check()
+    chosen = known_contracts(contracts)
     subjects = invocation.subject_objects()
     with Progress(sys.stderr) as progress:
         report = run_all(
-            invocation, subjects, done=lambda item, result: progress.line(_done(item, result)), progress=progress
-        )
+            invocation, subjects, contracts=chosen, progress=progress,
+            done=lambda item, result: progress.line(_done(item, result)),
+        )  # fmt: skip
     directory = publish(report, invocation.report)
     for section in report.subjects:
         lines = _broken(section, invocation, subjects[section.subject.spec], directory)

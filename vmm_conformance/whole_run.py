@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
 from vmm_conformance.catalogue import catalogue
+from vmm_conformance.contracts import CONTRACTS
 from vmm_conformance.interrupts import Interrupts
-from vmm_conformance.invocation import Invocation
+from vmm_conformance.invocation import BadInvocation, Invocation
 from vmm_conformance.reporting.conclusion import driver_info
 from vmm_conformance.reporting.model import Report
 from vmm_conformance.reporting.progress import Progress
@@ -18,6 +19,15 @@ from vmm_conformance.running.session import Item, Options, end_children, know, r
 from vmm_conformance.waivers.listed import planned
 
 Done = Callable[[Item, ItemResult], None]
+
+
+def known_contracts(names: Iterable[str] | None) -> tuple[str, ...] | None:
+    """The contracts of those names, or None for all of them. Raises `BadInvocation` for a name that is none."""
+    chosen = None if names is None else tuple(names)
+    for name in chosen or ():
+        if name not in CONTRACTS:
+            raise BadInvocation(f"unknown contract {name!r}; accepted: {', '.join(CONTRACTS)}")
+    return chosen
 
 
 def run_all(

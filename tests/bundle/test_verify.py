@@ -56,6 +56,14 @@ def test_a_bundle_cannot_make_anything_run(forged, spec):
     assert any(piece.state is State.NOT_RECOMPUTED and "no installed name" in piece.detail for piece in pieces)
 
 
+def test_a_bundle_cannot_name_a_database(forged, tmp_path):
+    def change(members):
+        members["report.json"]["options"]["database"] = str(tmp_path / "left")
+
+    list(verify(forged("deaf", change), trusted=ALL))
+    assert not (tmp_path / "left").exists()
+
+
 def test_another_version_is_not_run_again(forged):
     def change(members):
         members["report.json"]["subjects"][0]["subject"]["version"] = "9"

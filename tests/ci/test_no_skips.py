@@ -8,7 +8,6 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 TESTS = {
-    "passes": "def test_one(): pass",
     "skips": "import pytest\ndef test_one(): pytest.skip('needs a gizmo')\ndef test_two(): pass",
     "skips_all": "import pytest\npytest.importorskip('no_such_module', reason='needs a gizmo')",
 }
@@ -17,7 +16,6 @@ TESTS = {
 @pytest.mark.parametrize(
     ("test", "options", "status"),
     [
-        ("passes", ["--no-skips"], 0),
         ("skips", [], 0),
         ("skips", ["--no-skips"], 1),
         ("skips_all", ["--no-skips"], 1),

@@ -186,6 +186,11 @@ def test_help_says_what_the_exit_status_means(command):
     assert "exit status: 0 conformant, 1 not conformant, 2 usage, 3 partial or unknown" in out
 
 
+def test_a_contract_that_is_none_is_a_usage_error(command):
+    status, _, err = command("run", "--contract", "tea")
+    assert (status, err.partition(";")[0]) == (2, "vmm-conformance run: unknown contract 'tea'")
+
+
 def test_no_command_is_a_usage_error(command):
     status, _, err = command()
     assert status == 2

@@ -39,8 +39,11 @@ def consistency(report: Data) -> Iterator[Piece]:
 
 
 def options_of(report: Data) -> Options:
-    """The options of the run. Raises ``ValueError`` or ``TypeError`` for ones that no run can have had."""
-    options = Options(**report["options"])
+    """The options of the run, but for a database, which is its owner's alone.
+
+    Raises ``ValueError`` or ``TypeError`` for ones that no run can have had.
+    """
+    options = Options(**{**report["options"], "database": ""})
     if options.budget not in BUDGETS:
         raise ValueError(f"unknown budget {options.budget!r}, accepted: {', '.join(BUDGETS)}")
     if type(options.seed) is not int or not isinstance(options.prefix, str):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Final
 
 from vmm_conformance.catalogue import Catalogue, Invariant
@@ -75,7 +75,7 @@ def build(
     return Report(
         catalogue=catalogue.version,
         driver=about,
-        options=asdict(options),
+        options=asdict(replace(options, database="")),  # nobody else's matter, and may hold a password
         environment=environment(),
         subjects=tuple(sections),
         complete=bool(sections) and all(section.complete for section in sections),
