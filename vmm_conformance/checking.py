@@ -20,6 +20,7 @@ def check(
     seed: int = 0,
     driver: str = "host",
     invariant: str = "",
+    shard: str = "",
     hardened: bool = False,
     isolation: str = "none",
     timeout: int = 60,
@@ -32,6 +33,7 @@ def check(
     ``subject`` is an object with a factory per contract, or its spec as text (an installed name or
     ``module:attribute``, with ``,key=value`` parameters). ``contracts`` leaves the others out. ``budget``
     is ``smoke``, ``dev``, ``ci`` or ``nightly``: 50, 500, 2,000 or 100,000 programs per contract.
+    ``shard``, as in ``1/2``, is a part of the suites; the others are left to other machines.
     ``timeout`` are the seconds that an operation may take in a child, which finds its subject by its spec alone.
     ``waivers`` is a TOML file of expected failures; their expiry is compared with ``today``, by default this day (UTC).
     ``report`` is a folder for ``report.json``, ``conformance.xml`` and the programs of failures.
@@ -43,7 +45,7 @@ def check(
     if isolation == "process" and not isinstance(subject, str):
         raise BadInvocation("isolation 'process' needs the subject's spec, an installed name or module:attribute")
     invocation = Invocation(
-        subjects=(spec,), driver=driver, budget=budget, seed=seed, invariant=invariant, hardened=hardened,
+        subjects=(spec,), driver=driver, budget=budget, seed=seed, invariant=invariant, shard=shard, hardened=hardened,
         isolation=isolation, timeout=timeout, waivers=None if waivers is None else Path(waivers), today=today,
     )  # fmt: skip
     invocation.check_names()

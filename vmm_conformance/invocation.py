@@ -68,6 +68,12 @@ OPTIONS: Final = (
     ),
     Option("seed", "NUMBER", "starts the generation; equal seeds give equal programs (default: 0)"),
     Option("invariant", "PREFIX", "judge only ids that begin so, as in STEP or STEP-87; makes the run partial"),
+    Option(
+        "shard",
+        "K/N",
+        "run the K-th of N parts of the suites, as in 1/2, and leave the others to other machines; makes the run"
+        " partial, and vmm-conformance merge joins the reports (default: all)",
+    ),
     Option("report", "DIR", "write report.json, report.html, conformance.xml, badges, programs and histories there"),
     Option("replay", "FILE", "run this one program in place of the suites"),
     Option(
@@ -107,6 +113,7 @@ class Invocation:
     budget: str = "ci"
     seed: int = 0
     invariant: str = ""
+    shard: str = ""
     report: Path | None = None
     replay: Path | None = None
     waivers: Path | None = None
@@ -129,6 +136,7 @@ class Invocation:
             hardened=self.hardened,
             isolation=self.isolation,
             timeout=self.timeout,
+            shard=self.shard,
         )
 
     def subject_objects(self) -> dict[str, object]:
@@ -168,6 +176,7 @@ class Invocation:
         from vmm_conformance.catalogue import catalogue
         from vmm_conformance.drivers.opening import parse
         from vmm_conformance.running.session import BUDGETS, ISOLATIONS
+        from vmm_conformance.running.shards import members
 
         _one_of("budget", self.budget, BUDGETS)
         _one_of("isolation", self.isolation, ISOLATIONS)
@@ -175,6 +184,7 @@ class Invocation:
             raise BadInvocation(f"timeout must be at least 1 second, got {self.timeout}")
         try:
             parse(self.driver)
+            members((), self.shard)
         except ValueError as error:
             raise BadInvocation(str(error)) from None
         if self.invariant and not catalogue().matching(self.invariant):

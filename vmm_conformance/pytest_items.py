@@ -22,7 +22,7 @@ from vmm_conformance.reporting.report import build
 from vmm_conformance.reporting.screen import Scene
 from vmm_conformance.reporting.terminal import summary
 from vmm_conformance.running.results import ALL, UNAVAILABLE, ItemResult
-from vmm_conformance.running.session import Item, run_item
+from vmm_conformance.running.session import Item, part, run_item
 from vmm_conformance.waivers.listed import KIND as WAIVER
 from vmm_conformance.waivers.listed import Waivers
 from vmm_conformance.waivers.listed import planned as planned_items
@@ -36,7 +36,8 @@ def planned(invocation: Invocation) -> Sequence[Item]:
     invocation.check()
     if invocation.replay:
         return replay_items(invocation)
-    return planned_items(invocation.subject_objects(), invocation.options(), invocation.waiver_objects())
+    options = invocation.options()
+    return part(planned_items(invocation.subject_objects(), options, invocation.waiver_objects()), options)
 
 
 class SuiteItem:

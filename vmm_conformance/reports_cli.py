@@ -15,7 +15,7 @@ AddCommand = Callable[[Any, str, Callable[[argparse.Namespace], int], str, str],
 
 def add_commands(commands: Any, command: AddCommand) -> None:
     """Add the commands to the command line; ``command`` makes one."""
-    for add in (_add_report, _add_badge, _add_bundle, _add_verify):
+    for add in (_add_report, _add_badge, _add_merge, _add_bundle, _add_verify):
         add(commands, command)
 
 
@@ -32,6 +32,16 @@ def _add_badge(commands: Any, command: AddCommand) -> None:
     parser = command(commands, "badge", _badge, text, "  vmm-conformance badge report -o badge.svg\n")
     parser.add_argument("file", metavar="REPORT", type=Path, help="report.json or its folder")
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, default=Path("badge.svg"), help=".svg or .json")
+
+
+def _add_merge(commands: Any, command: AddCommand) -> None:
+    text = "join the reports of shards into that of one run; the exit status is by its verdict"
+    parser = command(commands, "merge", _merge, text, "  vmm-conformance merge shard-1 shard-2 -o joined\n")
+    parser.add_argument("files", metavar="REPORT", type=Path, nargs="+", help="report.json or its folder")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", type=Path, default=Path("joined"),
+        help="the report: a file that ends in .json, or a folder for all that a run leaves (default: joined)",
+    )  # fmt: skip
 
 
 def _add_bundle(commands: Any, command: AddCommand) -> None:
@@ -70,15 +80,42 @@ def _documents(files: list[Path]) -> list[Any]:
         raise BadInvocation(str(error)) from None
 
 
+def _reports(files: list[Path]) -> list[Any]:
+    """The documents in ``files``, none of which may be a kill matrix."""
+    documents = _documents(files)
+    for file, document in zip(files, documents, strict=True):
+        if document.kills:
+            raise BadInvocation(f"{file}: a report is needed, and this is a kill matrix")
+    return documents
+
+
 def _badge(parsed: argparse.Namespace) -> int:
     from vmm_conformance.reporting import badge
 
-    (document,) = _documents([parsed.file])
-    if document.kills:
-        raise BadInvocation(f"{parsed.file}: a badge is made of a report, and this is a kill matrix")
+    (document,) = _reports([parsed.file])
     badge.save(document.data, parsed.output)
     print(parsed.output)
     return 0
+
+
+def _merge(parsed: argparse.Namespace) -> int:
+    from vmm_conformance.comparing.files import write
+    from vmm_conformance.comparing.merge import MergeError, merge
+    from vmm_conformance.reporting.html.documents import distinct
+    from vmm_conformance.reporting.terminal import summary
+    from vmm_conformance.width import terminal_width
+
+    documents = _reports(parsed.files)
+    try:
+        joined = merge(distinct(documents))
+    except MergeError as error:
+        raise BadInvocation(str(error)) from None
+    file = write(joined, parsed.files, parsed.output)
+    print("\n".join(summary(joined.report, directory=str(file.parent), width=terminal_width())))
+    for contradiction in joined.contradictions:
+        print(contradiction)
+    print(f"{file}: {joined.told()}")
+    return joined.report.exit_code
 
 
 def _bundle(parsed: argparse.Namespace) -> int:

@@ -15,7 +15,7 @@ from vmm_conformance.reporting.model import Report
 from vmm_conformance.reporting.progress import Progress
 from vmm_conformance.reporting.report import build
 from vmm_conformance.running.results import ItemResult
-from vmm_conformance.running.session import Item, Options, end_children, know, run_item
+from vmm_conformance.running.session import Item, Options, end_children, know, part, run_item
 from vmm_conformance.waivers.listed import planned
 
 Done = Callable[[Item, ItemResult], None]
@@ -49,7 +49,7 @@ def run_all(
     options, waivers = invocation.options(), invocation.waiver_objects()
     items = planned(subjects, options, waivers)
     start = time.monotonic()
-    chosen = [item for item in items if contracts is None or item.contract in contracts]
+    chosen = [item for item in part(items, options) if contracts is None or item.contract in contracts]
     try:
         results = _results(chosen, options, done, progress)
     finally:

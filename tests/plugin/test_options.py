@@ -19,6 +19,7 @@ import pytest
         (["--vmm-driver", "tpu"], "ERROR: unknown driver 'tpu'; accepted: host*"),
         (["--vmm-budget", "huge"], "ERROR: unknown budget 'huge'; accepted: smoke, dev, ci, nightly"),
         (["--vmm-invariant", "NOPE"], "ERROR: no invariant begins with 'NOPE'; areas are *FLAG*"),
+        (["--vmm-shard", "3/2"], "ERROR: shard must be K/N with K from 1 to N, as in 1/2, got '3/2'"),
         (["--vmm-seed", "x"], "ERROR: seed must be a whole number from 0 up, got 'x'"),
         (["--vmm-replay", "none.json"], "ERROR: no program file 'none.json'; give the path of a JSON file"),
     ],

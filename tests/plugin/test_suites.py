@@ -113,6 +113,15 @@ def test_deselecting_makes_it_partial(own, suite):
     assert result.ret == 5  # pytest's own: no tests were run
 
 
+def test_shards_share_out_the_tests(own, suite):
+    every = suite().parseoutcomes()["passed"]
+    parts = [suite("--vmm-shard", shard) for shard in ("1/2", "2/2")]
+    assert sum(part.parseoutcomes()["passed"] for part in parts) == every
+    for part in parts:
+        assert part.ret == 1
+        part.stdout.fnmatch_lines(["*only shard ?/2 was asked for: * of * items", "*good 1.2: partial"])
+
+
 def test_one_of_two_subjects_deselected_exits_1(own, suite):
     result = suite("-k", "good", "--vmm-subject", "own:deaf")
     assert result.parseoutcomes().keys() == {"passed", "deselected"}

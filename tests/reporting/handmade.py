@@ -42,6 +42,7 @@ class Options:
     driver: str = "host"
     prefix: str = ""
     hardened: bool = False
+    shard: str = ""
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from vmm_conformance.reporting.report import conclude, overall_of
 from vmm_conformance.reporting.text import few
 from vmm_conformance.reporting.verdicts import Overall, Ruling, Verdict
 from vmm_conformance.running.session import BUDGETS, Options
+from vmm_conformance.running.shards import members
 
 Data = dict[str, Any]
 
@@ -48,6 +49,7 @@ def options_of(report: Data) -> Options:
         raise ValueError(f"unknown budget {options.budget!r}, accepted: {', '.join(BUDGETS)}")
     if type(options.seed) is not int or not isinstance(options.prefix, str):
         raise ValueError("seed must be a whole number, prefix must be text")
+    members((), options.shard)
     return options
 
 

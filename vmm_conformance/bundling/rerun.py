@@ -114,11 +114,19 @@ def _compare(what: str, section: Data, results: list[ItemResult], everything: bo
         for id, number in result.witnesses.items():
             witnesses[id] = witnesses.get(id, 0) + number
     broken = {failure.invariant for result in results for failure in result.failures}
+    said = {row["id"]: row.get("witnesses") for row in section["items"]}
+    other = [] if everything else [r.item for r in results if said[r.item] not in (None, _counted(r))]
+    if other:
+        yield differs(what, f"other numbers of witnesses in {few(other)}")
     wrong = list(_differences(section, witnesses, broken, everything))
     for id, text in wrong:
         yield differs(f"{id} of {section['subject']['spec']}", text)
-    if not wrong and not short:
+    if not wrong and not short and not other:
         yield same(what, f"{count(sum(result.executed for result in results), 'program')} run again")
+
+
+def _counted(result: ItemResult) -> dict[str, int]:
+    return {id: number for id, number in result.witnesses.items() if number}
 
 
 def _differences(

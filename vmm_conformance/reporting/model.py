@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from vmm_conformance.catalogue import Invariant
@@ -79,7 +79,8 @@ class InvariantReport:
 class ItemReport:
     """One planned item: ``state`` is that of its result, or ``not run``; ``seconds`` is a duration.
 
-    ``endings`` are programs that ended their process.
+    ``endings`` are programs that ended their process. ``witnesses`` counts by invariant how often it was put to the
+    test; ``unknown`` and ``untested`` are as in `running.results.ItemResult`.
     """
 
     id: str
@@ -90,6 +91,9 @@ class ItemReport:
     executed: int
     seconds: float
     endings: tuple[Ending, ...] = ()
+    witnesses: Mapping[str, int] = field(default_factory=dict)
+    unknown: Mapping[str, str] = field(default_factory=dict)
+    untested: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from vmm_conformance.catalogue import Catalogue, Invariant
 from vmm_conformance.reporting.environment import environment
@@ -24,11 +24,12 @@ from vmm_conformance.reporting.model import (
 from vmm_conformance.reporting.text import count, few
 from vmm_conformance.reporting.verdicts import Overall, Ruling, Verdict, rule, worst
 from vmm_conformance.running.results import UNAVAILABLE, Failure, ItemResult
+from vmm_conformance.running.shards import HasKind, members
 from vmm_conformance.waivers.listed import Waivers
 from vmm_conformance.waivers.settle import Court, Settled, unmatched
 
 if TYPE_CHECKING:
-    from vmm_conformance.running.session import Item, Options
+    from vmm_conformance.running.session import Options
 
 __all__ = [
     "DriverInfo",
@@ -39,15 +40,35 @@ __all__ = [
     "SubjectReport",
     "build",
     "failure_order",
+    "gather",
 ]
 
 NOT_RUN: Final = "not run"
 _SETTLED: Final = (Verdict.PASS, Verdict.FAIL, Verdict.WAIVED)
 
 
+class Planned(HasKind, Protocol):
+    """An item of the plan, as far as a report goes; see `running.session.Item`."""
+
+    @property
+    def contract(self) -> str:
+        """Its contract."""
+        ...
+
+    @property
+    def subject_spec(self) -> str:
+        """The spec of its subject."""
+        ...
+
+    @property
+    def planned(self) -> int:
+        """How many programs it is of."""
+        ...
+
+
 def build(
     results: Iterable[ItemResult],
-    items: Sequence[Item],
+    items: Sequence[Planned],
     options: Options,
     subjects: Mapping[str, object],
     catalogue: Catalogue,
@@ -62,11 +83,28 @@ def build(
     ``waivers`` are the failures that are expected. ``seconds`` is the time the run took, by default the sum
     over the items.
     """
-    by_item = {result.item: result for result in sorted(results, key=_settled_order)}
+    infos = [SubjectInfo.of(spec, subject) for spec, subject in subjects.items()]
     about = driver or DriverInfo(options.driver)
+    return gather(results, items, options, infos, catalogue, about, environment(), waivers=waivers, seconds=seconds)
+
+
+def gather(
+    results: Iterable[ItemResult],
+    items: Sequence[Planned],
+    options: Options,
+    subjects: Iterable[SubjectInfo],
+    catalogue: Catalogue,
+    about: DriverInfo,
+    environment: Mapping[str, Any],
+    *,
+    waivers: Waivers | None = None,
+    seconds: float | None = None,
+) -> Report:
+    """The same of subjects that are known by what they said of themselves, over a driver and in an environment."""
+    by_item = {result.item: result for result in sorted(results, key=_settled_order)}
     sections, settled = [], []
-    for spec, subject in subjects.items():
-        made = _Section(SubjectInfo.of(spec, subject), items, by_item, options, catalogue)
+    for subject in subjects:
+        made = _Section(subject, items, by_item, options, catalogue)
         settled.append(made.settle(waivers, about))
         sections.append(made.report(settled[-1]))
     told = waiver_reports(waivers, settled)
@@ -76,7 +114,7 @@ def build(
         catalogue=catalogue.version,
         driver=about,
         options=asdict(replace(options, database="")),  # nobody else's matter, and may hold a password
-        environment=environment(),
+        environment=environment,
         subjects=tuple(sections),
         complete=bool(sections) and all(section.complete for section in sections),
         overall=overall_of([section.overall for section in sections], strays),
@@ -124,7 +162,7 @@ class _Section:
     def __init__(
         self,
         subject: SubjectInfo,
-        items: Sequence[Item],
+        items: Sequence[Planned],
         by_item: Mapping[str, ItemResult],
         options: Options,
         catalogue: Catalogue,
@@ -142,8 +180,10 @@ class _Section:
         """What becomes of the waivers that cover the subject."""
         if waivers is None:
             return Settled()
-        court = Court(waivers, self._subject, driver, self._results, self._catalogue, asked=self._asked)
-        return court.settle()
+        return Court(
+            waivers, self._subject, driver, self._results, self._catalogue,
+            asked=self._asked, part=bool(self._options.shard),
+        ).settle()  # fmt: skip
 
     def report(self, settled: Settled) -> SubjectReport:
         """The verdicts, and what they amount to."""
@@ -199,7 +239,7 @@ def _entry(
         ruling=rule(invariant, about, excuses.get(invariant.id)),
         witnesses=sum(result.witnesses.get(invariant.id, 0) for result in about),
         items=tuple(named),
-        failures=tuple(failure for failure, _ in failures),
+        failures=tuple(replace(failure, item=item) for failure, item in failures),
     )
 
 
@@ -210,7 +250,7 @@ def failure_order(failure: Failure) -> tuple[int, int, str, int, str]:
     return len(failure.program["operations"]), failure.op, area, int(number), text
 
 
-def _row(item: Item, result: ItemResult | None) -> ItemReport:
+def _row(item: Planned, result: ItemResult | None) -> ItemReport:
     if result is None:
         return ItemReport(item.id, item.kind, item.contract, NOT_RUN, item.planned, 0, 0.0)
     return ItemReport(
@@ -222,14 +262,20 @@ def _row(item: Item, result: ItemResult | None) -> ItemReport:
         result.executed,
         round(result.seconds, 3),
         tuple(result.endings),
+        {id: number for id, number in sorted(result.witnesses.items()) if number},
+        dict(sorted(result.unknown.items())),
+        dict(sorted(result.untested.items())),
     )
 
 
 def _gaps(expected: Sequence[InvariantReport], rows: Sequence[ItemReport], options: Options) -> list[str]:
     """Why the run does not show all that it had to; empty if it does."""
     gaps = []
+    own = members(rows, options.shard)
     if options.prefix:
         gaps.append(f"only invariants {options.prefix} were asked for")
+    if options.shard:
+        gaps.append(f"only shard {options.shard} was asked for: {len(own)} of {count(len(rows), 'item')}")
     for state, text in (
         (NOT_RUN, "not run"),
         ("stopped", "stopped early"),
@@ -237,14 +283,14 @@ def _gaps(expected: Sequence[InvariantReport], rows: Sequence[ItemReport], optio
         ("timeout", "timed out"),
         (UNAVAILABLE, "could not be run here"),
     ):
-        names = [row.id for row in rows if row.state == state]
+        names = [row.id for row in rows if row.state == state and (row.id in own or state != NOT_RUN)]
         if names:
             gaps.append(f"{len(names)} of {count(len(rows), 'item')} {text}: {few(names)}")
         if names and state == UNAVAILABLE:
             gaps += sorted({entry.ruling.reason for entry in expected if entry.verdict is Verdict.NOT_EXERCISED})
     for verdict in (Verdict.NOT_EXERCISED, Verdict.UNKNOWN):
         left = [entry.id for entry in expected if entry.must and entry.verdict is verdict]
-        if left and not (options.prefix and verdict is Verdict.NOT_EXERCISED):
+        if left and not ((options.prefix or options.shard) and verdict is Verdict.NOT_EXERCISED):
             gaps.append(f"{count(len(left), 'must')} {verdict.value}: {few(left)}")
     if not any(entry.verdict in _SETTLED for entry in expected):
         gaps.append("nothing was put to the test")

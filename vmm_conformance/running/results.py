@@ -21,7 +21,8 @@ class Failure:
     expected of the one at ``op``; ``map`` the address ranges at that moment; ``picture`` the ranges and
     the streams over the whole run (see `running.pictures`); ``consequences`` other invariants found broken
     in the same history; ``repeats`` how many of how many re-runs showed it again (``deterministic`` or
-    ``flaky 3/10``); ``history`` the text of that history (see `history.files`).
+    ``flaky 3/10``); ``history`` the text of that history (see `history.files`); ``item`` the item that found it,
+    empty until a report is made.
     """
 
     invariant: str
@@ -37,6 +38,7 @@ class Failure:
     programs_before: int = 0
     picture: dict[str, Any] | None = None
     history: str = ""
+    item: str = ""
 
 
 @dataclass(slots=True)

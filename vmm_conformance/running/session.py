@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -18,10 +18,11 @@ from vmm_conformance.running.explore import Bench, Runs, Seen, failures, generat
 from vmm_conformance.running.plugs import plug
 from vmm_conformance.running.remembered import Remembered
 from vmm_conformance.running.results import ALL, NOT_APPLICABLE, UNAVAILABLE, ItemResult
+from vmm_conformance.running.shards import members
 from vmm_conformance.running.subjects import DRIVERS, open_driver, resolve_subject, unavailable
 from vmm_conformance.running.suites import Exploration, Suite, load_suites
 
-__all__ = ["BUDGETS", "DRIVERS", "Item", "Options", "bench_for", "plan", "run_item"]
+__all__ = ["BUDGETS", "DRIVERS", "Item", "Options", "bench_for", "part", "plan", "run_item"]
 
 BUDGETS: Final[Mapping[str, int]] = {"smoke": 50, "dev": 500, "ci": 2_000, "nightly": 100_000}
 """Programs per contract."""
@@ -45,6 +46,7 @@ class Options:
     hardened: bool = False
     isolation: str = "none"
     timeout: int = 60
+    shard: str = ""
 
     @property
     def isolated(self) -> bool:
@@ -80,6 +82,13 @@ def plan(subjects: Mapping[str, object], options: Options) -> tuple[Item, ...]:
         if suite.contract in contracts_of(subject) and _wanted(suite, options.prefix)
         for item in _items(suite, spec, options)
     )
+
+
+def part(items: Sequence[Item], options: Options) -> tuple[Item, ...]:
+    """Those of ``items`` that are to be run here: all, or with ``options.shard`` a part of each subject's."""
+    specs = dict.fromkeys(item.subject_spec for item in items)
+    own = [members((item for item in items if item.subject_spec == spec), options.shard) for spec in specs]
+    return tuple(item for item in items if any(item.id in ids for ids in own))
 
 
 def _wanted(suite: Suite, prefix: str) -> bool:

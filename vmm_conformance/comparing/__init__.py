@@ -1,0 +1,1 @@
+"""Several reports held against each other: shards of one run joined, and one night told from another."""
