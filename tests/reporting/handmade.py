@@ -41,6 +41,7 @@ class Options:
     seed: int = 0
     driver: str = "host"
     prefix: str = ""
+    database: str = ""
     hardened: bool = False
     shard: str = ""
 
