@@ -162,6 +162,8 @@ def test_a_driver_that_takes_one_mapping_at_a_time() -> None:
         (lambda m: [at(0, m, size=100)], Code.INVALID_ARGUMENT, "must be multiples of 4096, and the size positive"),
         (lambda m: [at(0, m, size=0)], Code.INVALID_ARGUMENT, "must be multiples of 4096, and the size positive"),
         (lambda m: [at(0, m, size=4 * G)], Code.INVALID_ARGUMENT, "16384 bytes from offset 0 leave the allocation"),
+        (lambda m: [at(3, m, skip=2 * G)], Code.INVALID_ARGUMENT, "8192 bytes from offset 8192 leave the allocation"),
+        (lambda m: [at(3, m), at(5, m)], Code.INVALID_ARGUMENT, "a slice at 40960 follows one that ends at 32768"),
         (lambda m: [at(0, m, size=G, skip=G)], Code.UNIMPLEMENTED, "map_to: this driver does not map 4096 bytes from"),
         (lambda m: [at(7, m), at(8, m)], Code.INVALID_ARGUMENT, "map_to: 57344+16384 leaves the reservation"),
         (lambda m: [at(-1, m)], Code.INVALID_ARGUMENT, "map_to: -8192+8192 leaves the reservation"),
@@ -175,6 +177,16 @@ def test_what_map_to_refuses(world: World, descriptors: object, code: Code, word
         reservation.map_to(descriptors(memory))
     assert world.calls() == []
     assert [world.read(reservation, n) for n in range(3)] == [0, 1, 2]
+
+
+def test_a_part_is_refused_where_the_driver_maps_none() -> None:
+    world = World(partial_map=False)
+    reservation, memory = world.layer.reserve(4 * G), world.memory()
+    world.calls()
+    with refusal(Code.UNIMPLEMENTED, "map_to: this driver does not map 4096 bytes from offset 0 of an allocation of 8"):
+        reservation.map_to([at(0, memory, size=G)])
+    assert world.calls() == []
+    reservation.map_to([at(0, memory)])
 
 
 def test_what_is_past_its_life_is_refused(world: World) -> None:

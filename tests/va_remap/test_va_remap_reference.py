@@ -47,7 +47,7 @@ from vmm_conformance.programs.va_remap import (
 )
 from vmm_reference.command_buffer import CommandBufferRunner
 from vmm_reference.policies import REMOVED, Classes, Profile, classify, parse_update_mode
-from vmm_reference.remapping import Remapping, Slice
+from vmm_reference.remapping import Remapping, RemappingAllocator, Slice
 
 R = Run()
 WATCHED = (R, R, R)
@@ -218,6 +218,25 @@ def test_refusals() -> None:
     assert answers(nulled)[-3:] == ["INTERNAL", "ok", "ok"]
     shared = ran(plan(PROFILED, PARAMETER, PARAMETER), *WATCHED, R, Share(0, 1), R, Bind(0, 0), R)
     assert answers(shared)[-3:] == ["ALREADY_EXISTS", "ok", "ok"]
+
+
+def test_what_closing_can_give_back_is_given_back() -> None:
+    """What a run could not free is freed at the end, before the reservation that it lies in."""
+    history = ran(plan(TEMPS, TEMP), Fail("deallocate", 1), Fail("deallocate", 2), R, Close())
+    order = requests(history, "deallocate", "release")
+    assert order == ["deallocate"] * 3 + ["release"]
+
+
+def test_a_stream_is_another_whether_older_or_younger() -> None:
+    class Memory:
+        def stream(self, device: int) -> int:
+            return 5
+
+    made = RemappingAllocator(None, executable(plan(TEMPS, TEMP)))  # type: ignore[arg-type] # it is not used
+    made.check_stream(0, 5, Memory())  # type: ignore[arg-type] # nothing else is asked of it
+    for stream in (4, 6):
+        with pytest.raises(SubjectError, match=f"run on stream {stream}, but its allocator follows stream 5"):
+            made.check_stream(0, stream, Memory())  # type: ignore[arg-type] # as above
 
 
 def test_a_null_argument_is_refused_unless_it_may_be() -> None:

@@ -1,0 +1,117 @@
+"""Parts of the reference VMM allocator by themselves, and what they do when the driver refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from vmm_world import G, World, make, refusal
+
+from vmm_conformance.contracts import Access, Code, DriverError, DriverOptions, Range
+from vmm_conformance.drivers.host import HostDriver
+from vmm_reference.timeline import Timeline
+from vmm_reference.vmm_ranges import Reserved, slice_of
+from vmm_reference.vmm_records import Allocation, Key, Table
+
+KEY = Key(False, False, 0, G)
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    yield from make()
+
+
+@pytest.fixture
+def short() -> Iterator[World]:
+    yield from make(budget=12 * G)
+
+
+@pytest.fixture
+def driver() -> Iterator[HostDriver]:
+    made = HostDriver(DriverOptions())
+    yield made
+    made.close()
+
+
+# -- ranges and records
+
+
+@pytest.mark.parametrize(("offset", "size"), [(0, 0), (0, 4 * G), (G, 3 * G), (4 * G, 0), (3 * G, G)])
+def test_a_slice_lies_in_its_reservation(driver: HostDriver, offset: int, size: int) -> None:
+    assert slice_of("map", Reserved(driver, Range(8 * G, 4 * G)), offset, size) == (8 * G + offset, size)
+
+
+@pytest.mark.parametrize(("offset", "size"), [(-1, G), (-1, 1), (0, -1), (0, 4 * G + 1), (G, 4 * G), (5 * G, 0)])
+def test_no_slice_leaves_its_reservation(driver: HostDriver, offset: int, size: int) -> None:
+    code, message = refusal(lambda: slice_of("map", Reserved(driver, Range(8 * G, 4 * G)), offset, size))
+    assert (code, message) == (
+        Code.INVALID_ARGUMENT, f"map: {size} bytes from {offset} are not in the reservation's {4 * G}",
+    )  # fmt: skip
+
+
+def test_nothing_is_kept_of_a_key_without_stale_allocations() -> None:
+    table, made = Table(), Allocation(Range(G, G), G, KEY)
+    table.defer(made)
+    assert table.reusable(KEY) is made
+    table.take_back(made)
+    assert (table.reusable(KEY), table._by_key) == (None, {})
+
+
+# -- timelines
+
+
+@pytest.mark.parametrize(("limit", "marked"), [(2 * G, 0), (2 * G - 1, 1)])
+def test_a_batch_is_full_to_the_byte(driver: HostDriver, limit: int, marked: int) -> None:
+    timeline = Timeline(driver, 0, driver.stream_create(), batched=True, limits=(9, limit))
+    for address in (G, 2 * G):
+        timeline.defer(Allocation(Range(address, G), G, KEY), G)
+    assert len(timeline.marked) == marked
+
+
+def test_a_batch_without_a_marker_has_not_passed(driver: HostDriver) -> None:
+    timeline = Timeline(driver, 0, driver.stream_create(), batched=True, limits=(9, 9 * G))
+    assert not timeline.has_passed(timeline.open)
+    timeline.defer(Allocation(Range(G, G), G, KEY), G)
+    batch = timeline.open
+    timeline.flush()
+    assert timeline.has_passed(batch)
+
+
+# -- when the driver refuses
+
+
+def test_an_event_that_cannot_be_destroyed_is_tried_again(world: World) -> None:
+    world.allocator.deallocate(0, world.allocator.allocate(0, G))
+    world.allocator.synchronize_pending_operations(0)
+    world.driver.failing.append("event_destroy")
+    with pytest.raises(DriverError, match="on purpose"):
+        world.allocator.close()
+    world.allocator.close()
+    assert world.calls.count("event_destroy") == 2
+
+
+def test_memory_that_could_not_be_released_is_had_when_it_is_needed(short: World) -> None:
+    made = short.allocator.allocate(0, 12 * G)
+    short.allocator.deallocate(0, made)
+    short.driver.failing.append("release")
+    with pytest.raises(DriverError, match="on purpose"):
+        short.allocator.synchronize_pending_operations(0)
+    assert short.allocator.allocate(0, 8 * G).size == 8 * G
+
+
+# -- memory is short
+
+
+def test_reclaim_frees_eleven_tenths_and_no_more(short: World) -> None:
+    made = [short.allocator.allocate(0, G) for _ in range(12)]
+    for each in made:
+        short.work(each)
+        short.allocator.deallocate(0, each)
+    assert short.allocator.allocate(0, 10 * G).size == 10 * G
+    assert [short.allocator.raw_allocation(0, each) is not None for each in made] == [False] * 11 + [True]
+
+
+def test_peers_that_reach_the_memory_may_use_it(world: World) -> None:
+    for made in (world.allocator.allocate(0, G), world.allocator.allocate(1, G)):
+        for device in (0, 1):
+            assert world.driver.driver.get_access(made.address, device) is Access.READ_WRITE
