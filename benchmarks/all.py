@@ -20,6 +20,7 @@ SCRIPTS = {
     "programs": ("--memory",),
     "step": (),
     "vmm_allocator": (),
+    "failure_points": (),
     "remap_ratio": (),
     "plugin_start": (),
     "shrink": (),

@@ -33,6 +33,7 @@ examples:
   vmm-conformance run --emulate cuda -- program.py   a program on an emulated library, watched for leaks
   vmm-conformance replay report/programs/STEP-87-reference.json
   vmm-conformance mutants --contract flags   which known-bad variants are caught
+  vmm-conformance points --contract allocator    each driver call fails once, and once more inside the undo
   vmm-conformance probe                      what a driver can do, and what that costs
   vmm-conformance judge trace.jsonl          what is wrong in a history that another program wrote
   vmm-conformance report report -o page.html one page to look at
@@ -66,7 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.description = "Conformance of GPU virtual-memory allocators: run the suites, read the invariants."
     parser.add_argument("--version", action="version", version=f"vmm-conformance {_version()}")
     commands = parser.add_subparsers(dest="name", metavar="COMMAND", required=True)
-    for add in (_add_list, _add_explain, _add_run, _add_replay, _add_mutants, _add_probe):
+    for add in (_add_list, _add_explain, _add_run, _add_replay, _add_mutants, _add_points, _add_probe):
         add(commands)
     judging.add_command(commands, _command)
     add_commands(commands, _command)
@@ -137,6 +138,18 @@ def _add_mutants(commands: Any) -> None:
     form.add_argument("--only", choices=("upstream",), help=text)
 
 
+def _add_points(commands: Any) -> None:
+    text = "let each call fail that programs reach, once going forward and once inside the undo"
+    example = "  vmm-conformance points --subject reference --contract allocator --bound 5000\n"
+    parser = _command(commands, "points", _points, text, example)
+    for option in OPTIONS:
+        if option.name in ("subject", "driver", "seed", "report", "isolation", "timeout"):
+            parser.add_argument(f"--{option.name}", **option.arguments())
+    parser.add_argument("--contract", metavar="NAME", help="only that of one contract (default: all that are offered)")
+    parser.add_argument("--bound", metavar="N", type=int, default=5000, help="points of a contract (default: 5000)")
+    parser.add_argument("--json", action="store_true", help="one line of JSON for each contract")
+
+
 def _add_probe(commands: Any) -> None:
     text = "try a driver's capabilities, and measure what remaps and copies cost on it"
     parser = _command(commands, "probe", _probe, text, "  vmm-conformance probe --driver host --json\n")
@@ -185,6 +198,13 @@ def _mutants(parsed: argparse.Namespace) -> int:
     if parsed.only:
         return mutants_beside(parsed.contract, parsed.seed, parsed.budget, parsed.only, jobs=parsed.jobs)
     return mutants(parsed.contract, parsed.seed, parsed.budget, jobs=parsed.jobs, as_json=parsed.json)
+
+
+def _points(parsed: argparse.Namespace) -> int:
+    from vmm_conformance.points_command import points
+
+    invocation = gather(vars(parsed), os.environ)[0]
+    return points(invocation, parsed.contract, parsed.bound, invocation.report, as_json=parsed.json)
 
 
 def _probe(parsed: argparse.Namespace) -> int:

@@ -51,13 +51,18 @@ class InFlight:
             self.driver.event_synchronize(event)
             self.spare.append(self.events.pop(stream))
 
-    def settle(self) -> None:
-        """`wait` where no error can be raised: what an event cannot tell, the whole device must."""
+    def settle(self) -> bool:
+        """`wait` where no error can be raised: what an event cannot tell, the whole device must.
+
+        False if the driver refuses that too: steps may still be running, and what they use must stay.
+        """
         try:
             self.wait()
         except DriverError:
-            self._try(self.driver.device_synchronize, self.device)
+            if not self._try(self.driver.device_synchronize, self.device):
+                return False
             self._forget_all()
+        return True
 
     def order_behind_last_step(self, stream: int) -> None:
         """Let ``stream`` wait, on the device, for a last step that ran on another stream (SHADOW-118).

@@ -84,12 +84,12 @@ class Shadows:
     def writable(self, buffer: Buffer) -> bool:
         """Whether the caller's own rights let the device write ``buffer`` (SHADOW-160).
 
-        Where the driver does not know, the declared use decides alone.
+        Plain memory has no rights of its own: there the declared use decides alone. Where the driver refuses to
+        say what the rights are, its error ends the step; a guess could write what must not be written.
         """
-        try:
-            return self.driver.get_access(buffer.address, self.device) == Access.READ_WRITE
-        except DriverError:
+        if buffer.handle is None:
             return True
+        return self.driver.get_access(buffer.address, self.device) == Access.READ_WRITE
 
     def free(self) -> None:
         """Free every shadow once; nothing may be using them. One that the driver refuses is kept."""

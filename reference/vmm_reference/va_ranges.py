@@ -229,9 +229,11 @@ class VaRanges:
     def give_back(self) -> None:
         """Give back all that is held, in the order that is safe; raises nothing, keeps what is refused.
 
-        First wait, then unmap, then free the addresses that nothing is mapped at any more.
+        First wait, then unmap, then free the addresses that nothing is mapped at any more. Where the driver
+        refuses to wait, all is kept.
         """
-        self.in_flight.settle()
+        if not self.in_flight.settle():
+            return
         self.mappings.unmap_all()
         if self.reservation.size and not self.mappings.mapped:
             with suppress(DriverError):

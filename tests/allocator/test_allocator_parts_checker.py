@@ -73,6 +73,25 @@ def paused(s: Story, *, backup: bool = True) -> None:
     s.gave()
 
 
+def pause_refused(s: Story, *, code: str = "UNKNOWN") -> None:
+    """The second unmap is refused; so is mapping the first block again, which another call does."""
+    s.allocate(1, A)
+    s.allocate(2, B)
+    s.call("pause", backup=False)
+    s.subject("device_synchronize", 0)
+    s.subject("unmap", A, G)
+    s.subject("unmap", B, G, status=999, result="injected")
+    s.subject("map", A, G, 1, 0, status=2, result="injected")
+    s.refused(code)
+    s.call("trim")
+    s.show(A, handle=1)
+    s.gave()
+
+
+def pause_reports_undo(s: Story) -> None:
+    pause_refused(s, code="OUT_OF_MEMORY")
+
+
 def came_back(s: Story) -> None:
     paused(s)
     s.call("resume")
@@ -128,6 +147,7 @@ PARTS_GOOD: list[tuple[Tell, dict[int, int]]] = [
     (came_back, {13: 1, 14: 2}),
     (came_back_bare, {14: 1}),
     (paused_twice, {15: 1}),
+    (pause_refused, {7: 1}),
     (peer_enabled, {16: 2}),
     (peer_refused, {16: 1}),
     (counted, {17: 1}),
@@ -250,6 +270,7 @@ def counted_wrong(s: Story) -> None:
 PARTS_BAD: list[tuple[int, tuple[Tell, ...]]] = [
     (11, (shrunk_to_other_bytes, shrunk_to_more, shrunk_in_name)),
     (5, (shrunk_at_once, paused_at_once)),
+    (7, (pause_reports_undo,)),
     (12, (trimmed_nothing,)),
     (13, (paused_with_handle, paused_without_addresses)),
     (14, (came_back_without_memory, came_back_with_other_bytes)),

@@ -116,7 +116,7 @@ class Refusals(Family):
 
     def _first_error(self, call: Call, event: Event) -> None:
         """The error that is reported is one that made the call fail, and not one met while undoing."""
-        causes = [e for e in call.failures if e.kind not in GIVING_BACK] or call.failures
+        causes = _causes(call)
         names = [status_name(cause.status) for cause in causes]
         if names and call.status == "refused" and call.code not in _CODES and call.code not in names:
             self.judge.fail(
@@ -151,6 +151,19 @@ class Refusals(Family):
             what = known.get(event.kind) or state.allocation_at(first)
             if what:
                 excused.add(what)
+
+
+def _causes(call: Call) -> list[Event]:
+    """The driver calls that made ``call`` fail.
+
+    One that takes or marks something undoes by giving back. One whose work it is to give back undoes by mapping again
+    what it has unmapped before it was refused.
+    """
+    failures = call.failures
+    if call.name in ("pause", "trim"):
+        refused = next((n for n, event in enumerate(failures) if event.kind in GIVING_BACK), len(failures))
+        return [e for n, e in enumerate(failures) if n <= refused or e.kind not in ("map", "set_access")]
+    return [event for event in failures if event.kind not in GIVING_BACK] or failures
 
 
 def _backing(blocks: Iterable[Block]) -> set[Taken]:

@@ -114,11 +114,16 @@ class Layout(Family):
 
     def _unharmed(self, block: Block, call: Call, event: Event) -> None:
         """A call on one block leaves the others usable, and a call that failed all of them."""
-        if not block.usable or all(_stands(part, block.device) for part in block.parts):
+        if block.usable and all(_stands(part, block.device) for part in block.parts):
             return
+        if not block.usable and not block.spoiled:
+            return
+        mended = not block.usable  # what a pause could neither take nor put back, a later call may
         block.parts = self.state.parts(block.address, block.committed)
         why = unusable(block)
         block.usable = not why
+        if mended:
+            return
         if call.shaken and call.name in ("pause", "resume"):
             block.spoiled = block.spoiled or bool(why)
             return

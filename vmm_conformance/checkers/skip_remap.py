@@ -40,11 +40,12 @@ def _compare_runs(history: History, facts: Facts, result: Judge) -> None:
     """The same program shows the same under every setting (STEP-158).
 
     Comparison ends at the first step that some setting may refuse: one with a buffer that has grown, that
-    has no memory, or more of it than can be mapped into its slot (STEP-95, 97 and 159, SHADOW-113).
+    has no memory, or more of it than can be mapped into its slot (STEP-95, 97 and 159, SHADOW-113). It ends too
+    at the first step that an injected failure struck: the other settings were run without failures.
     """
     seen = observations(history)
     partial_map = history.header["configuration"].partial_map
-    comparable = [not _may_be_refused(step, partial_map) for step in facts.steps]
+    comparable = [not step.injected and not _may_be_refused(step, partial_map) for step in facts.steps]
     for note in facts.notes:
         if note.args[0] != "variant":
             continue

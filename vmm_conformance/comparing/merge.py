@@ -17,7 +17,7 @@ from vmm_conformance.reporting.json_report import to_json
 from vmm_conformance.reporting.model import DriverInfo, Report, SubjectInfo
 from vmm_conformance.reporting.report import NOT_RUN, gather
 from vmm_conformance.reporting.text import count, few
-from vmm_conformance.running.results import Ending, Failure, ItemResult
+from vmm_conformance.running.results import Coverage, Ending, Failure, ItemResult
 from vmm_conformance.running.session import Options
 from vmm_conformance.waivers.listed import Waivers, waivers_of
 
@@ -164,7 +164,7 @@ def _results(document: Document) -> Iterator[ItemResult]:
             yield ItemResult(
                 item["id"], item["kind"], item["contract"], section["subject"]["spec"], driver, item["planned"],
                 item["executed"], item["state"], item["witnesses"], failures, item["unknown"], item["untested"],
-                endings, item["seconds"],
+                endings, item["seconds"], Coverage(**item["points"]) if "points" in item else None,
             )  # fmt: skip
 
 

@@ -89,8 +89,10 @@ def _subject(section: SubjectReport) -> dict[str, Any]:
 
 
 def _item(item: ItemReport, spec: str) -> dict[str, Any]:
-    endings = [as_data(ending, item.id, spec) for ending in item.endings]
-    return {**asdict(replace(item, endings=())), "endings": endings}
+    data = {**asdict(replace(item, endings=())), "endings": [as_data(ending, item.id, spec) for ending in item.endings]}
+    if data["points"] is None:
+        del data["points"]
+    return data
 
 
 def _invariant(entry: InvariantReport, spec: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from vmm_conformance.catalogue import Invariant
 from vmm_conformance.contracts import contracts_of
 from vmm_conformance.reporting.verdicts import Overall, Ruling, Verdict
-from vmm_conformance.running.results import Ending, Failure
+from vmm_conformance.running.results import Coverage, Ending, Failure
 
 if TYPE_CHECKING:
     from vmm_conformance.waivers.settle import Settlement
@@ -80,7 +80,7 @@ class ItemReport:
     """One planned item: ``state`` is that of its result, or ``not run``; ``seconds`` is a duration.
 
     ``endings`` are programs that ended their process. ``witnesses`` counts by invariant how often it was put to the
-    test; ``unknown`` and ``untested`` are as in `running.results.ItemResult`.
+    test; ``unknown``, ``untested`` and ``points`` are as in `running.results.ItemResult`.
     """
 
     id: str
@@ -94,6 +94,7 @@ class ItemReport:
     witnesses: Mapping[str, int] = field(default_factory=dict)
     unknown: Mapping[str, str] = field(default_factory=dict)
     untested: Mapping[str, str] = field(default_factory=dict)
+    points: Coverage | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -265,6 +265,7 @@ def _row(item: Planned, result: ItemResult | None) -> ItemReport:
         {id: number for id, number in sorted(result.witnesses.items()) if number},
         dict(sorted(result.unknown.items())),
         dict(sorted(result.untested.items())),
+        result.points,
     )
 
 

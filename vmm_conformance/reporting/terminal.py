@@ -14,6 +14,7 @@ from vmm_conformance.reporting.screen import replay_command
 from vmm_conformance.reporting.symbolic import symbolic
 from vmm_conformance.reporting.text import clip, few, wrap
 from vmm_conformance.reporting.verdicts import Verdict
+from vmm_conformance.running.results import Coverage
 from vmm_conformance.waivers.settle import unmatched
 
 REPLAYS_SHOWN: Final = 5
@@ -46,6 +47,7 @@ def _block(section: SubjectReport, report: Report, directory: str, width: int) -
         for area, entries in _grouped(group, lambda entry: entry.invariant.order[0]):
             yield f"    {area:<11}{tally(entries)}"
             yield from _details(entries, width)
+        yield from _points(section, contract, width)
     yield from _endings(section, report.driver.name, directory, width)
     yield from _replays(section, report.driver.name, directory)
     yield from verdict_lines(section, width)
@@ -93,6 +95,12 @@ def _details(entries: Iterable[InvariantReport], width: int) -> Iterator[str]:
             alike.setdefault((entry.verdict, entry.ruling.reason), []).append(entry.id)
     for (verdict, reason), ids in alike.items():
         yield from wrap(f"{few(ids, 10)} {verdict.value}: {reason}", width, indent=" " * 6, lines=3)
+
+
+def _points(section: SubjectReport, contract: str, width: int) -> list[str]:
+    """How many failure points of a contract were covered; nothing if there are none."""
+    total = sum((row.points for row in section.items if row.points and row.contract == contract), Coverage())
+    return wrap(total.text(), width, indent=f"    {'points':<11}") if total.reached else []
 
 
 def _endings(section: SubjectReport, driver: str, directory: str, width: int) -> Iterator[str]:

@@ -21,7 +21,7 @@ from vmm_conformance.running.histories import dumps
 from vmm_conformance.running.opened import OpenDriver
 from vmm_conformance.running.pictures.picture import picture
 from vmm_conformance.running.plugs import Plug
-from vmm_conformance.running.results import Failure
+from vmm_conformance.running.results import Coverage, Failure
 
 BYTES: Final = 400
 """Bytes that a program is decoded from."""
@@ -124,7 +124,7 @@ class Seen:
 
     ``first`` keeps the first failing program of each invariant; ``inapplicable`` says of an invariant
     why the subject's declarations rule it out. ``lost`` keeps, by kind, the first program that ended its
-    process, and ``deaths`` counts all of them.
+    process, and ``deaths`` counts all of them. ``points`` says which failure points these programs covered.
     """
 
     programs: int = 0
@@ -133,6 +133,7 @@ class Seen:
     first: dict[str, tuple[Program, int]] = field(default_factory=dict)
     lost: dict[str, Lost] = field(default_factory=dict)
     deaths: Counter[str] = field(default_factory=Counter)
+    points: Coverage | None = None
 
     def add(self, program: Program, judged: Judged) -> None:
         """Count one judged program."""
@@ -171,7 +172,7 @@ def generate(
     def body(data: bytes) -> None:
         consume(data)
 
-    with _rarely_collecting():
+    with rarely_collecting():
         for number, size in enumerate(_batches(count)):
             if over():
                 return
@@ -195,7 +196,7 @@ def _batches(count: int) -> list[int]:
 
 
 @contextmanager
-def _rarely_collecting() -> Iterator[None]:
+def rarely_collecting() -> Iterator[None]:
     """Let the garbage collector look up less often: a history is ten thousand objects that die together."""
     usual = gc.get_threshold()
     gc.set_threshold(*COLLECT_AFTER)

@@ -12,12 +12,15 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from vmm_conformance.contracts import Mutant
+from vmm_conformance.history.events import History
 from vmm_conformance.interrupts import Interrupts
+from vmm_conformance.programs.failing import FAILING
 from vmm_conformance.programs.program import Program
 from vmm_conformance.programs.shrink import shrink
 from vmm_conformance.running.explore import Bench, generate
-from vmm_conformance.running.session import BUDGETS, bench_for
-from vmm_conformance.running.suites import Exploration, Suite, load_suites
+from vmm_conformance.running.points import Points, bases
+from vmm_conformance.running.session import BUDGETS, POINTS, bench_for, point_items
+from vmm_conformance.running.suites import Exploration, Share, Suite, load_suites
 
 CHUNK: Final = 20
 """Programs that one exploration runs before the next one has its turn."""
@@ -28,8 +31,8 @@ class Kill:
     """How one mutant fared with one seed.
 
     ``first`` is the invariant that was named first in the failing history; ``found`` all of them;
-    ``by`` the exploration or scenario; ``programs`` how many were run before; ``operations`` the length
-    of the minimal program. ``explored`` says whether exploration alone killed it, without a scenario.
+    ``by`` the exploration, scenario or share of points; ``programs`` how many were run before; ``operations`` the
+    length of the minimal program. ``explored`` says whether no scenario was needed for it.
     """
 
     mutant: str
@@ -107,7 +110,7 @@ def hunt(mutant: Mutant, seed: int, budget: str = "ci", only: str = "") -> Kill:
 class Hit(NamedTuple):
     """The first program on which a mutant's own invariant was found broken, and what was found with it.
 
-    ``by`` is the exploration or scenario, ``programs`` how many of either kind were run to find it.
+    ``by`` is the exploration, scenario or share of points, ``programs`` how many of its kind were run to find it.
     """
 
     program: Program
@@ -118,15 +121,16 @@ class Hit(NamedTuple):
 
 
 def first_hit(mutant: Mutant, seed: int, budget: str = "ci", only: str = "") -> Hit | None:
-    """Explore, then try the directed scenarios.
+    """Explore, then cover failure points, then try the directed scenarios.
 
     Explorations take turns in chunks of `CHUNK` programs, within the contract's ``budget`` in all.
     With ``only``, nothing is run but the scenarios whose ids begin so.
     """
     suite = next(suite for suite in load_suites() if suite.contract == mutant.contract)
     bench = bench_for(mutant.contract, mutant.subject)
-    exploring = () if only else _explorations(suite, seed, BUDGETS[budget], bench)
-    for explored, runs in ((True, exploring), (False, _directed(suite, only))):
+    explorations = () if only else _explorations(suite, seed, BUDGETS[budget], bench)
+    points = () if only else _points(suite, seed, BUDGETS[budget], bench)
+    for explored, runs in ((True, explorations), (True, points), (False, _directed(suite, only))):
         for count, (by, program) in enumerate(runs, 1):
             broken = bench.run(program).broken()
             if mutant.breaks[0] in broken:
@@ -140,6 +144,23 @@ Run = tuple[str, Program]
 def _directed(suite: Suite, only: str) -> Iterator[Run]:
     chosen = (scenario for scenario in suite.scenarios if scenario.id.startswith(only))
     return ((f"scenario/{scenario.id}", scenario.program) for scenario in chosen)
+
+
+def _points(suite: Suite, seed: int, budget: int, bench: Bench) -> Iterator[Run]:
+    """Programs that cover failure points; each is run once here, for what it reaches."""
+    for item in point_items(suite, "", "", budget // POINTS):
+        assert isinstance(item.part, Share)
+        ran: list[Program] = []
+
+        def run(program: Program, ran: list[Program] = ran) -> History:
+            ran.append(program)
+            return bench.run(program).history
+
+        points = Points(FAILING[suite.contract], run)
+        points.reach(bases(item.part, seed, bench.decode))
+        yield from ((item.part.id, program) for program in ran)
+        for _ in points.cover(item.part.bound):
+            yield item.part.id, ran[-1]
 
 
 def _explorations(suite: Suite, seed: int, budget: int, bench: Bench) -> Iterator[Run]:

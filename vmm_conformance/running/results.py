@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from typing import Any, Final
 
 NOT_APPLICABLE: Final = "not applicable: "
@@ -62,13 +62,37 @@ class Ending:
 
 
 @dataclass(slots=True)
+class Coverage:
+    """How many failure points were reached, and how many of them covered.
+
+    Those of one failure, and those of a second one inside the undo that the first provokes: these are known only
+    where the first was covered.
+    """
+
+    reached: int = 0
+    covered: int = 0
+    undo_reached: int = 0
+    undo_covered: int = 0
+
+    def __add__(self, other: Coverage) -> Coverage:
+        return Coverage(*(one + more for one, more in zip(astuple(self), astuple(other), strict=True)))
+
+    def text(self) -> str:
+        """In words."""
+        return (
+            f"{self.covered:,} of {self.reached:,} failure points covered; of those of a second failure inside the undo"
+            f" {self.undo_covered:,} of {self.undo_reached:,}"
+        )
+
+
+@dataclass(slots=True)
 class ItemResult:
-    """One exploration or scenario, run on one subject over one driver.
+    """One exploration or scenario, or a share of failure points, run on one subject over one driver.
 
     ``planned`` and ``executed`` count programs. ``state`` is ``done``, ``stopped`` (interrupted),
     ``crash``, ``timeout`` or ``unavailable`` (no such driver here). ``unknown`` maps an invariant to what
     broke its checker; ``untested`` maps an invariant to why this item could not exercise it. ``endings`` has, at most
-    one of each kind, the first programs that ended their process.
+    one of each kind, the first programs that ended their process. ``points`` is there for failure points alone.
     """
 
     item: str
@@ -85,6 +109,7 @@ class ItemResult:
     untested: dict[str, str] = field(default_factory=dict)
     endings: list[Ending] = field(default_factory=list)
     seconds: float = 0.0
+    points: Coverage | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, for a worker to hand to its controller."""
@@ -95,4 +120,5 @@ class ItemResult:
         """The inverse of `to_json`."""
         failures = [Failure(**failure) for failure in data["failures"]]
         endings = [Ending(**ending) for ending in data["endings"]]
-        return cls(**{**data, "failures": failures, "endings": endings})
+        points = Coverage(**data["points"]) if data["points"] else None
+        return cls(**{**data, "failures": failures, "endings": endings, "points": points})

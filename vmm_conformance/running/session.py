@@ -10,22 +10,30 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from vmm_conformance.contracts import capability, contracts_of
+from vmm_conformance.history.events import History
+from vmm_conformance.programs.failing import FAILING
 from vmm_conformance.programs.program import Program
 from vmm_conformance.programs.scenario import Scenario
 from vmm_conformance.running.ended import Ended, reason
 from vmm_conformance.running.endings import endings, given_up
-from vmm_conformance.running.explore import Bench, Runs, Seen, failures, generate
+from vmm_conformance.running.explore import Bench, Runs, Seen, failures, generate, rarely_collecting
 from vmm_conformance.running.plugs import plug
+from vmm_conformance.running.points import Points, bases
 from vmm_conformance.running.remembered import Remembered
 from vmm_conformance.running.results import ALL, NOT_APPLICABLE, UNAVAILABLE, ItemResult
 from vmm_conformance.running.shards import members
 from vmm_conformance.running.subjects import DRIVERS, open_driver, resolve_subject, unavailable
-from vmm_conformance.running.suites import Exploration, Suite, load_suites
+from vmm_conformance.running.suites import Exploration, Share, Suite, load_suites
 
 __all__ = ["BUDGETS", "DRIVERS", "Item", "Options", "bench_for", "part", "plan", "run_item"]
 
 BUDGETS: Final[Mapping[str, int]] = {"smoke": 50, "dev": 500, "ci": 2_000, "nightly": 100_000}
 """Programs per contract."""
+
+POINTS: Final = 5
+"""One failure point is covered for so many programs of the budget."""
+LARGEST: Final = 1_000
+"""Failure points of one item: a larger share is cut in several, for workers to divide."""
 
 ISOLATIONS: Final = ("none", "process")
 """Where programs run: in this process, or in a child of it whose end is a verdict."""
@@ -56,9 +64,9 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One exploration or scenario for one subject: what a pytest item runs.
+    """One exploration or scenario, or a share of failure points, for one subject: what a pytest item runs.
 
-    ``id`` looks like ``skip-remap/explore/shadows[reference]``; ``planned`` counts programs.
+    ``id`` looks like ``skip-remap/explore/shadows[reference]``; ``planned`` counts programs, or failure points.
     """
 
     id: str
@@ -67,7 +75,7 @@ class Item:
     subject_spec: str
     driver: str
     planned: int
-    part: Exploration | Scenario
+    part: Exploration | Scenario | Share
 
 
 def plan(subjects: Mapping[str, object], options: Options) -> tuple[Item, ...]:
@@ -115,7 +123,21 @@ def _items(suite: Suite, spec: str, options: Options) -> list[Item]:
         )
         for scenario in suite.scenarios
     ]  # fmt: skip
-    return items
+    return [*items, *point_items(suite, spec, options.driver, budget // POINTS)]
+
+
+def point_items(suite: Suite, spec: str, driver: str, bound: int) -> list[Item]:
+    """``bound`` failure points of a suite's contract, in shares of at most `LARGEST`; none where it has no points."""
+    shares = -(-bound // LARGEST) if suite.contract in FAILING else 0
+    return [
+        Item(
+            f"{suite.contract}/points/{number + 1}[{spec}]",
+            "points", suite.contract, spec, driver, share,
+            Share(f"points/{number + 1}", suite, number, shares, share),
+        )
+        for number in range(shares)
+        for share in [bound // shares + (number < bound % shares)]
+    ]  # fmt: skip
 
 
 def bench_for(contract: str, subject: object, driver: str = "host") -> Bench:
@@ -196,7 +218,7 @@ def _missing(subject: object, driver: str, bench: Runs) -> str:
 def _sum_up(result: ItemResult, bench: Runs, seen: Seen) -> None:
     result.untested |= dict.fromkeys(sorted(bench.unseen), "no trace")
     result.untested |= {id: f"{NOT_APPLICABLE}{why}" for id, why in sorted(seen.inapplicable.items())}
-    result.executed = seen.programs
+    result.executed, result.points = seen.programs, seen.points
     result.witnesses = dict(sorted(seen.witnesses.items()))
 
 
@@ -228,6 +250,8 @@ def _still(item: Item, seen: Seen, progress: Progress | None) -> Callable[[], No
 def _programs(item: Item, options: Options, bench: Runs, seen: Seen, progress: Progress | None) -> None:
     if isinstance(item.part, Exploration):
         _explore(item, item.part, options, bench, seen, progress)
+    elif isinstance(item.part, Share):
+        _cover(item.part, options, bench, seen, progress)
     else:
         _one(item.part.program, bench, seen)
 
@@ -243,6 +267,27 @@ def _one(program: Program, bench: Runs, seen: Seen, *, passing: bool = True) -> 
         if passing or judged.broken():
             seen.add(program, judged)
     return seen.found > found
+
+
+def _cover(share: Share, options: Options, bench: Runs, seen: Seen, progress: Progress | None) -> None:
+    def run(program: Program) -> History | None:
+        try:
+            judged = bench.run(program)
+        except Ended as ended:
+            seen.lose(program, ended)
+            return None
+        seen.add(program, judged)
+        return judged.history
+
+    points = Points(FAILING[share.suite.contract], run)
+    seen.points = points.coverage
+    with rarely_collecting():
+        points.reach(bases(share, options.seed, bench.decode))
+        for done, _ in enumerate(points.cover(share.bound), 1):
+            if given_up(seen):
+                return
+            if progress is not None:
+                progress(done, share.bound, len(seen.first))
 
 
 def _explore(

@@ -36,6 +36,20 @@ class Suite:
     scenarios: tuple[Scenario, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A share of the failure points of a contract: up to ``bound`` of them, out of the programs of one suite.
+
+    Of ``of`` shares the one with this ``number`` takes every so-manieth program. See `running.points`.
+    """
+
+    id: str
+    suite: Suite
+    number: int
+    of: int
+    bound: int
+
+
 @cache
 def load_suites() -> tuple[Suite, ...]:
     """The suites of every installed package (entry points of the group ``vmm_conformance.suites``)."""

@@ -69,6 +69,7 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     _mutant("undoes-maps-only", ending.UndoesMapsOnly, 7, 8),
     _mutant("undoes-too-much", ending.UndoesTooMuch, 7, 5),
     _mutant("last-error-wins", ending.LastErrorWins, 7),
+    _mutant("undo-gives-up", ending.UndoGivesUp, 7, 8),
     _mutant("poisoned", ending.Poisoned, 7, 9),
     _mutant("forgets-first", ending.ForgetsFirst, 7, 9, 8),
     _mutant("keeps-live", ending.KeepsLive, 8),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from vmm_conformance.contracts import Block, Code, DriverError, SubjectError
 from vmm_reference.allocator import Pages, Undo, VmmAllocator
 
@@ -123,6 +125,16 @@ class LastErrorWins(VmmAllocator):
     def abandon(self, *undos: Undo) -> None:
         self.leftover += undos
         self.give_back_leftover()
+
+
+class UndoGivesUp(VmmAllocator):
+    """Gives up undoing at the first thing that the driver does not take back, and forgets the rest."""
+
+    def abandon(self, *undos: Undo) -> None:
+        with suppress(DriverError):
+            for undo in undos:
+                for call, arguments in reversed(undo.steps):
+                    call(*arguments)
 
 
 class Poisoned(VmmAllocator):

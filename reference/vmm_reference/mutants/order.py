@@ -30,9 +30,20 @@ class UnmapWithoutWait(InFlight):
     def wait(self) -> None:
         pass
 
-    def settle(self) -> None:
+    def settle(self) -> bool:
         with suppress(DriverError):
             super().wait()
+        return True
+
+
+@mutant("STEP-88")
+class SettlesBlindly(InFlight):
+    """Gives everything back when nothing could be waited for, neither an event nor the device."""
+
+    def settle(self) -> bool:
+        if not super().settle():
+            self._forget_all()
+        return True
 
 
 class _RecordsItself(InFlight):

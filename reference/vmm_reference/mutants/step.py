@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -203,6 +203,16 @@ class NoResetOnError(SlotMappings):
         except DriverError:
             self.mapped.update({slot: MappedRange(place, UNRELIABLE) for slot, (place, _) in wanted.items()})
             raise
+
+
+@mutant("STEP-92", "STEP-93")
+class UndoForgets(SlotMappings):
+    """Forgets what it could not unmap again after a map that failed."""
+
+    def undo(self, wanted: Mapping[int, MappedRange], done: Iterable[int]) -> None:
+        super().undo(wanted, done)
+        for slot in wanted:
+            self.mapped.pop(slot, None)
 
 
 @mutant("STEP-93", "STEP-92")

@@ -123,6 +123,13 @@ PARTS: Final = (
         "granting rights to a late peer fails at the second block, and then succeeds",
     ),
     _scenario(
+        "pause-undo-fails", SMALL,
+        (
+            *(Allocate(G), Allocate(G), Fail("unmap", 2), Fail("map"), Pause(0, False), Use(0), Check(1), Close()),
+        ), (7, 8),
+        "the second block cannot be unmapped to pause, nor the first one mapped again: the first error is reported",
+    ),
+    _scenario(
         "impossible-peer", APART, (Allocate(G), EnablePeer(), Use(0), Allocate(G), Check(0), Close()), (4, 16),
         "a device that cannot reach the memory is refused, and no rights are asked for it",
     ),

@@ -183,6 +183,15 @@ FAILURES: Final = (
         "wait-fails", plan(G, G), (STEP, Move(0), Fail("event_synchronize"), STEP, STEP), "86 88 166",
         "the wait before an unmap fails: nothing is unmapped until one succeeds",
     ),
+    scenario(
+        "no-wait-at-close", plan(G, 2 * G),
+        (STEP, STEP, Fail("event_synchronize"), Fail("device_synchronize"), Close(), Close()), "83 86 88",
+        "the executor closes with a step in flight, and can wait for neither that nor the device: nothing is unmapped",
+    ),
+    scenario(
+        "compared-with-failure", shadowed(64, G), (STEP, Fail("copy"), STEP, Move(1), STEP), "158",
+        "a copy is refused in the second step; a setting without shadows copies nothing", compare=True,
+    ),
 )  # fmt: skip
 
 # -- streams, threads, places

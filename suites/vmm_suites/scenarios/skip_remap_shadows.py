@@ -86,6 +86,10 @@ SHADOWS: Final[tuple[Scenario, ...]] = (
         "a small slot is declared as written, and bound to a buffer that may only be read",
     ),
     scenario(
+        "rights-unknown", shadowed(SlotPlan(64, read_only=True), G), (STEP, Fail("get_access"), STEP, STEP), "160",
+        "the driver refuses to say what may be written: the step fails before anything is, and the next succeeds",
+    ),
+    scenario(
         "small-pair-shares-buffer", shadowed(64, SlotPlan(64, use=Use.WRITE), 64, G),
         (STEP, Bind(1, 0), STEP, STEP, Bind(2, 0), STEP),
         "109 110 111 161",
