@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -51,6 +52,29 @@ def test_peers_are_given_access_at_the_start() -> None:
     calls = FakeCalls(device_count=2, can_access_peer=lambda device, peer: (device, peer) == (1, 0))
     _driver(calls, devices=2)
     assert [call for call in calls.asked if call[0] in ("use", "enable_peer")] == [("use", 1), ("enable_peer", 0)]
+
+
+def test_a_held_stream_is_a_function_that_waits_without_the_interpreter(calls: FakeCalls) -> None:
+    driver = _driver(calls)
+    stream = driver.stream_create()
+    driver.hold(stream)
+    _, function, data, held = calls.asked[-1]
+    assert held == stream
+    through = Thread(target=ctypes.CFUNCTYPE(None, ctypes.c_void_p)(function), args=(data,))
+    through.start()
+    through.join(0.05)
+    assert through.is_alive()
+    driver.let_go(stream)
+    through.join(10)
+    assert not through.is_alive()
+
+
+def test_a_driver_that_is_closed_lets_all_streams_go(calls: FakeCalls) -> None:
+    driver = _driver(calls)
+    driver.hold(driver.stream_create())
+    _, function, data, _ = calls.asked[-1]
+    driver.close()
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(function)(data)  # returns
 
 
 def test_numbers_reach_the_driver_as_c_would_pass_them(calls: FakeCalls) -> None:

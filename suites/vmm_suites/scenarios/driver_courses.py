@@ -70,6 +70,10 @@ COURSES: Final[tuple[Scenario, ...]] = (
         Unmap(),
     ),
     _scenario(
+        "held-where-work-runs-at-once", "the same where streams run ahead as far as they can",
+        (76,), Held(), Reserve(1), Create(), Map(), SetAccess(), Write(stream=0), Held(), Read(), eager=True,
+    ),
+    _scenario(
         "held-where-unmap-waits", "unmap may wait for streams where it is declared to, and nothing else may",
         (76,), Held(), unmap_waits=True,
     ),

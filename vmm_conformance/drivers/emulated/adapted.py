@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from vmm_conformance.contracts import Driver, DriverError, DriverOptions, Live
+from vmm_conformance.contracts import Driver, DriverError, DriverOptions, Live, Status
+from vmm_conformance.contracts.holding import HoldingDriver
 from vmm_conformance.drivers.calls import EMULATED, Calls, DriverUnavailable
 from vmm_conformance.drivers.device import DeviceDriver
 from vmm_conformance.drivers.emulated.build import EmulationUnavailable
@@ -91,6 +92,20 @@ class EmulatedDriver(DeviceDriver):
 
     def live(self) -> Live:
         return self.under.live()
+
+    def hold(self, stream: int) -> None:
+        """By the driver behind it: the library runs host functions in the thread that calls, and one would stop it."""
+        self._queue("hold", stream)
+        self._holding("hold").hold(self.library.stream_behind(stream))
+
+    def let_go(self, stream: int) -> None:
+        if stream in self._queues:
+            self._holding("let_go").let_go(self.library.stream_behind(stream))
+
+    def _holding(self, call: str) -> HoldingDriver:
+        if not isinstance(self.under, HoldingDriver):
+            raise DriverError(Status.NOT_SUPPORTED, call, f"the driver behind {self.name!r} holds no streams")
+        return self.under
 
     def _look(self, queue: Queue) -> None:
         """Asking the library would run what is queued."""

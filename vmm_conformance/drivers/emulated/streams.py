@@ -250,6 +250,10 @@ class StreamCalls(MemoryCalls):
         out[0] = self._stream(handle).id
         return SUCCESS
 
+    def stream_behind(self, handle: int) -> int:
+        """The driver's number of a stream."""
+        return self._stream(handle).id
+
     # -- the host in a stream's order
 
     def host_function(self, handle: int, function: int, data: int) -> int:
