@@ -137,7 +137,6 @@ class BufferAllocator:
     """Makes scopes without remapping."""
 
     def __init__(self, driver: Driver, executable: ScopedExecutable) -> None:
-        self.driver = driver
         self.executable = executable
         self.classes = classify(executable)
         self.closed = False

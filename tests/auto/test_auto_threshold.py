@@ -193,6 +193,13 @@ def test_each_bound_decides_somewhere() -> None:
     assert auto_threshold(replace(full, free=free - 2), [*[1000] * 9, 1024]) == Choice(1000, tuple(range(9)))
 
 
+def test_all_that_may_be_taken_is_taken() -> None:
+    """A footprint of exactly the share, and one byte of free memory less."""
+    device = DeviceFigures(5_300 * GB, 0, int(4096 / FREE_SHARE), alignment=4096)
+    assert auto_threshold(device, [100]) == Choice(100, (0,))
+    assert auto_threshold(replace(device, free=device.free - 1), [100]) == Choice(0, ())
+
+
 @pytest.mark.parametrize("figures", [{"bandwidth": 0}, {"free": 0}, {"bandwidth": 0, "free": 0}])
 def test_nothing_known_nothing_copied(figures: dict[str, int]) -> None:
     assert auto_threshold(replace(PLENTY, **figures), [1, 64]) == Choice(0, ())

@@ -179,6 +179,21 @@ def test_what_map_to_refuses(world: World, descriptors: object, code: Code, word
     assert [world.read(reservation, n) for n in range(3)] == [0, 1, 2]
 
 
+@pytest.mark.parametrize("skip", [0, 1])
+def test_the_middle_of_what_is_mapped_is_taken_too(world: World, skip: int) -> None:
+    """Whatever lies before it."""
+    reservation = world.layer.reserve(16 * G)
+    for number in range(skip):
+        reservation.map_to([at(number, world.memory())])
+    reservation.map_to([at(skip, world.memory(3), size=6 * G)])
+    place = f"{skip * 2 * G}+{6 * G}, which is mapped"
+    with refusal(Code.FAILED_PRECONDITION, place):
+        reservation.map_to([at(skip + 1, world.memory())])
+    with refusal(Code.FAILED_PRECONDITION, place):
+        reservation.map_to([at(skip + 2, world.memory())])
+    reservation.map_to([at(skip + 3, world.memory())])
+
+
 def test_a_part_is_refused_where_the_driver_maps_none() -> None:
     world = World(partial_map=False)
     reservation, memory = world.layer.reserve(4 * G), world.memory()

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from vmm_world import G, World, make, refusal
+from vmm_world import G, World, at, make, refusal
 
 from vmm_conformance.contracts import Access, Code, DriverError, DriverOptions, Range
 from vmm_conformance.drivers.host import HostDriver
 from vmm_reference.timeline import Timeline
+from vmm_reference.vmm_allocator import WAITS
 from vmm_reference.vmm_ranges import Reserved, slice_of
 from vmm_reference.vmm_records import Allocation, Key, Table
 
@@ -115,3 +116,32 @@ def test_peers_that_reach_the_memory_may_use_it(world: World) -> None:
     for made in (world.allocator.allocate(0, G), world.allocator.allocate(1, G)):
         for device in (0, 1):
             assert world.driver.driver.get_access(made.address, device) is Access.READ_WRITE
+
+
+# -- and besides
+
+
+@pytest.mark.parametrize("size", [-1, -G])
+def test_less_than_no_bytes_are_no_bytes_to_nobody(world: World, size: int) -> None:
+    with pytest.raises(DriverError):
+        world.allocator.allocate(0, size)
+
+
+def test_of_several_refusals_at_the_end_the_first_is_told(world: World) -> None:
+    for device in (0, 1):
+        world.allocator.allocate(device, G)
+    world.driver.failing += ["unmap", "address_free"]
+    world.driver.calls.clear()
+    with pytest.raises(DriverError, match="unmap"):
+        world.allocator.close()
+    assert world.calls.count("address_free") == 1
+
+
+def test_what_is_always_in_the_way_is_given_up(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    reservation, waits = world.reservation(), []
+    world.allocator.deallocate(0, at(world, reservation, 0))
+    monkeypatch.setattr(world.allocator, "clear", lambda device, record: waits.append(record))
+    code, message = refusal(lambda: at(world, reservation, 0, space=1))
+    assert code is Code.ABORTED
+    assert f"gave up after waiting {WAITS} times" in message
+    assert len(waits) == WAITS

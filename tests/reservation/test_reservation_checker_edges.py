@@ -1,0 +1,111 @@
+"""The checker where a rule just holds, and where it just does not: histories written by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from reservation_stories import BASE, INVALID, PAST, RW, G, Story, broken, handle, one, ready
+
+from vmm_conformance.contracts import Range
+
+ONE, TWO = b"11111111", b"22222222"
+
+
+def test_an_address_between_two_granules_is_found_though_the_size_is_whole() -> None:
+    story = ready()
+    story.asks(1, one(0, 1))
+    story.subject("map", BASE + 100, G, handle(1), 0, status=1)
+    story.map(0, 1)
+    story.access(0)
+    story.made(1)
+    assert broken(story)[0] == "RES-12"
+
+
+def test_null_is_no_place_for_a_reservation() -> None:
+    story = Story()
+    story.call("reserve", reservation=1, device=0, size=8 * G, alignment=0)
+    story.subject("reserve", 8 * G, 0, 0, result=0)
+    story.gave(address=Range(0, 8 * G))
+    assert broken(story)[0] == "RES-4"
+
+
+@pytest.mark.parametrize(("code", "wrong"), [(PAST, False), ("ABORTED", True), ("UNKNOWN", True)])
+def test_a_null_mapping_has_no_address_and_says_so_by_one_code(code: str, wrong: bool) -> None:
+    story = ready()
+    story.map_to(1, one(0, 1))
+    story.drop(1)
+    story.call("address", mapping=1)
+    story.refused(code)
+    assert broken(story) == (["MAP-22"] if wrong else [])
+
+
+def test_a_promise_is_kept_until_its_own_mapping_was_read() -> None:
+    """Work on one mapping settles nothing that was promised of another."""
+    story = ready()
+    story.map_to(1, one(0, 1))
+    story.map_to(2, one(4, 2))
+    for mapping, token in ((1, ONE), (2, TWO)):
+        story.use(mapping, None, token)
+    story.remap(1, 3, one(0, 1, required=False))
+    story.remap(2, 4, one(4, 2, required=False))
+    story.use(3, ONE)
+    story.use(4, ONE)
+    assert broken(story) == ["REMAP-30"]
+
+
+def test_a_reservation_may_fail_where_addresses_are_short() -> None:
+    def judged(**driver: Any) -> list[str]:
+        story = Story()
+        story.call("reserve", reservation=1, device=0, size=8 * G, alignment=0)
+        if driver:
+            story.subject("reserve", 8 * G, 0, 0, **driver)
+        story.refused()
+        return broken(story)
+
+    assert judged(status=2) == []
+    assert judged() == ["RES-4"]
+
+
+@pytest.mark.parametrize("size", [0, -G])
+def test_less_than_a_byte_may_be_refused(size: int) -> None:
+    story = ready()
+    story.asks(1, one(0, 1, size=size))
+    story.refused(INVALID)
+    assert broken(story) == []
+
+
+def test_an_unmap_that_reaches_behind_its_mapping_takes_what_is_anothers() -> None:
+    """Mapping 1 lies in front of mapping 2, which goes with it."""
+    story = ready()
+    story.map_to(1, one(0, 1))
+    story.map_to(2, one(1, 2))
+    story.call("drop", mapping=1)
+    story.unmap(0, 2 * G)
+    story.null(1)
+    assert "MAP-21" in broken(story)
+
+
+def test_a_set_access_that_is_refused_is_passed_over_and_those_behind_it_are_not() -> None:
+    """Rights on a slice that is not named, after a call that the driver refuses."""
+    story = ready()
+    story.map_to(1, one(0, 1), one(1, 2), one(2, 3))
+    story.remaps(1, 2, one(0, 4), one(1, 2, required=False), one(2, 3, required=False))
+    story.unmap(0)
+    story.map(0, 4)
+    story.access(0)
+    story.subject("set_access", BASE, G, ((7, RW),), status=801)
+    story.access(2 * G)
+    story.remapped(1, 2)
+    assert broken(story) == ["REMAP-34", "REMAP-35"]
+
+
+def test_a_range_is_not_freed_while_something_is_mapped_in_it() -> None:
+    """The first finding says how much is left."""
+    story = ready()
+    story.map_to(1, one(0, 1), one(1, 2))
+    story.call("close", reservation=1)
+    story.subject("address_free", BASE, 8 * G, status=1)
+    story.gave()
+    (finding, *_) = story.judged().findings
+    assert (finding.invariant, finding.actual) == ("RES-9", "2 mappings are left in it")

@@ -1,0 +1,194 @@
+"""The checker where a rule just holds, and where it just does not: histories written by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from vmm_tales import STREAMS, A, B, C, G, Tale, broken, slot
+
+from vmm_conformance.contracts import Range, Write
+from vmm_conformance.history.events import HARNESS
+from vmm_conformance.programs.vmm_allocator import Configuration
+
+
+def touch(tale: Tale, reads: tuple[tuple[int, int], ...], *writes: tuple[int, bytes]) -> int:
+    """Queued work on the first block, at offsets in it."""
+    tale.works += 1
+    at = tuple(Range(A + offset, size) for offset, size in reads)
+    tokens = tuple(Write(A + offset, token) for offset, token in writes)
+    tale.event(HARNESS, "launch", (STREAMS[0], at, (), tokens), result=tale.works)
+    tale.note("work", work=tale.works, block=1, alias=False, reads=reads, writes=writes)
+    return tale.works
+
+
+# -- contents
+
+
+@pytest.mark.parametrize(("found", "wrong"), [(b"abcdefgh", False), (b"00000000", True), (b"zzzzzzzz", True)])
+@pytest.mark.parametrize("near", [(0, b"1234"), (12, b"5678")])
+def test_what_was_written_stays_until_it_is_overwritten(near: tuple[int, bytes], found: bytes, wrong: bool) -> None:
+    """A token at 4 takes the place of the one at 0; those that only touch it leave it alone."""
+    tale = Tale()
+    tale.allocate(A, 1)
+    tale.ran(tale.works)
+    for write in ((4, b"abcdefgh"), near):
+        tale.ran(touch(tale, (), write))
+    tale.ran(touch(tale, ((4, 8),)), found)
+    assert broken(tale) == (["ALLOC-182"] if wrong else [])
+
+
+@pytest.mark.parametrize("over", [(0, b"12345"), (3, b"12"), (5, b"1"), (11, b"1"), (4, b"12"), (0, b"x" * 20)])
+def test_what_was_overwritten_in_part_is_not_expected_any_more(over: tuple[int, bytes]) -> None:
+    tale = Tale()
+    tale.allocate(A, 1)
+    for write in ((4, b"abcdefgh"), over):
+        touch(tale, (), write)
+    work = touch(tale, ((0, 8), (4, 8)))
+    before = tale.judged().witnesses["ALLOC-182"]
+    tale.ran(work, over[1] if over[0] == 0 else b"whatever", over[1] if over[0] == 4 else b"whatever")
+    assert broken(tale) == []
+    assert tale.judged().witnesses["ALLOC-182"] - before == (over[0] in (0, 4))
+
+
+# -- markers
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments"),
+    [
+        ("event_record", (7, STREAMS[0])),
+        ("write", (B, b"1", STREAMS[0])),
+        ("fill", (B, 1, 4, STREAMS[0])),
+        ("copy", (B, C, 4, STREAMS[0])),
+        ("launch", (STREAMS[0], (), (), ())),
+    ],
+)
+def test_anything_on_the_stream_may_be_a_marker(kind: str, arguments: tuple[Any, ...]) -> None:
+    def judged(stream: int) -> list[str]:
+        tale = Tale(markers="per-operation")
+        made = tale.allocate(A, 1)
+        tale.call("deallocate", address=made)
+        given = tuple(stream if argument == STREAMS[0] else argument for argument in arguments)
+        tale.driver(kind, *given, result=9)
+        tale.gave()
+        return broken(tale)
+
+    assert judged(STREAMS[0]) == []
+    assert judged(STREAMS[1]) == ["ALLOC-45"]
+
+
+def deferred(*marked: bool, limits: tuple[int, int] = (2, 64 * G)) -> Tale:
+    """One allocation after another is deferred, and some of the calls record a marker."""
+    tale = Tale(batch_limits=limits)
+    made = [tale.allocate(address, number) for number, address in enumerate((A, B, C), 1)]
+    for number, (each, mark) in enumerate(zip(made, marked, strict=False)):
+        tale.call("deallocate", address=each)
+        if mark:
+            tale.mark(50 + number)
+        tale.gave()
+    return tale
+
+
+@pytest.mark.parametrize("limits", [(2, 64 * G), (64, 2 * G)])
+def test_a_batch_is_marked_when_it_is_full_or_when_it_overflows(limits: tuple[int, int]) -> None:
+    assert broken(deferred(False, True, False, limits=limits)) == []
+    assert broken(deferred(False, False, True, limits=limits)) == []
+    for wrong in ((True,), (False, False, False), (False, True, True)):
+        assert broken(deferred(*wrong, limits=limits)) == ["ALLOC-74"]
+
+
+@pytest.mark.parametrize("limits", [(2, 64 * G), (64, 2 * G)])
+@pytest.mark.parametrize("marked", [False, True])
+def test_what_the_marker_of_a_full_batch_stands_behind_needs_no_other(limits: tuple[int, int], marked: bool) -> None:
+    tale = deferred(False, True, limits=limits)
+    tale.call("synchronize")
+    if marked:
+        tale.mark(60)
+    tale.wait(60 if marked else 51)
+    tale.complete(A, 1)
+    tale.complete(B, 2)
+    tale.gave()
+    assert broken(tale) == (["ALLOC-74"] if marked else [])
+
+
+def test_an_alias_weighs_nothing() -> None:
+    tale = Tale(batch_limits=(64, G))
+    made = tale.allocate(A, 1)
+    tale.map(made, slot(0), 1)
+    tale.unmap(slot(0))
+    tale.deallocate(made)
+    assert broken(tale) == []
+
+
+# -- what a call must come to
+
+
+def test_a_slice_takes_back_what_lies_at_exactly_that_slice() -> None:
+    tale = Tale()
+    tale.deallocate(tale.allocate_at(slot(0, 2), 1))
+    tale.wants_at(slot(1, 2))
+    tale.refused("FAILED_PRECONDITION")
+    assert broken(tale) == []
+
+
+@pytest.mark.parametrize(("place", "about"), [(slot(0, 2), "ALLOC-56"), (slot(1, 2), "ALLOC-62")])
+def test_a_stale_alias_is_its_own_where_both_begin_at_one_address(place: Range, about: str) -> None:
+    """Its source is refused there; served, it breaks the rule of its own alias, or that of any overlap."""
+    tale = Tale()
+    made = tale.allocate(A, 1, 4 * G)
+    start = slot(0) if about == "ALLOC-56" else slot(2)
+    tale.map(made, start, 1)
+    tale.unmap(start)
+    tale.maps(made, place)
+    tale.gave()
+    assert broken(tale)[0] == about
+
+
+def test_the_alias_that_moves_is_blamed_before_the_size() -> None:
+    """The source has 100 bytes and one granule; its alias may move, and its size is no reason."""
+    tale = Tale()
+    made = tale.allocate(A, 1, 100)
+    tale.map(made, slot(0), 1)
+    tale.unmap(slot(0))
+    tale.maps(made, slot(1))
+    tale.refused("INVALID_ARGUMENT")
+    assert broken(tale) == ["ALLOC-59"]
+
+
+def test_more_than_the_budget_is_refused_at_a_slice_too() -> None:
+    def judged(granules: int) -> list[str]:
+        tale = Tale(Configuration(devices=2, budget=4 * G))
+        tale.allocate_at(slot(0, granules), 1)
+        return broken(tale)
+
+    assert judged(4) == []
+    assert judged(5)[0] in ("ALLOC-69", "ALLOC-72")
+
+
+def test_reclaim_takes_eleven_tenths_exactly() -> None:
+    def judged(completed: int) -> list[str]:
+        tale = Tale(Configuration(devices=2, budget=12 * G))
+        places = [(A + number * 0x10000, number + 1) for number in range(12)]
+        for made in [tale.allocate(address, handle) for address, handle in places]:
+            tale.deallocate(made)
+        tale.wants(10 * G, space=1)
+        tale.mark(50)
+        tale.wait(50)
+        for address, handle in places[:completed]:
+            tale.complete(address, handle)
+        tale.back(B, 90, 10 * G, space=1)
+        tale.gave(Range(B, 10 * G))
+        return broken(tale)
+
+    assert judged(11) == []
+    assert judged(10) == judged(12) == ["ALLOC-71"]
+
+
+def test_a_lock_that_nobody_holds_is_nobodys_fault() -> None:
+    tale = Tale()
+    tale.note("blocked", at="map")
+    tale.call("deallocate", address=tale.allocate(A, 1))
+    tale.note("blocked", at="map")
+    tale.gave()
+    assert broken(tale) == []
