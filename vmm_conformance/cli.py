@@ -38,6 +38,7 @@ examples:
   vmm-conformance judge trace.jsonl          what is wrong in a history that another program wrote
   vmm-conformance report report -o page.html one page to look at
   vmm-conformance merge shard-1 shard-2 -o joined    the reports of shards as that of one run
+  vmm-conformance diff last-night tonight    what changed, what got worse first
   vmm-conformance bundle report              the report with what proves it; `verify` computes it again
 
 exit status: 0 conformant, 1 not conformant, 2 usage, 3 partial or unknown

@@ -1,8 +1,9 @@
-"""The commands on what a run left behind: ``report``, ``badge``, ``bundle`` and ``verify``."""
+"""The commands on what runs left behind: ``report``, ``badge``, ``merge``, ``diff``, ``bundle`` and ``verify``."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,7 @@ AddCommand = Callable[[Any, str, Callable[[argparse.Namespace], int], str, str],
 
 def add_commands(commands: Any, command: AddCommand) -> None:
     """Add the commands to the command line; ``command`` makes one."""
-    for add in (_add_report, _add_badge, _add_merge, _add_bundle, _add_verify):
+    for add in (_add_report, _add_badge, _add_merge, _add_diff, _add_bundle, _add_verify):
         add(commands, command)
 
 
@@ -42,6 +43,14 @@ def _add_merge(commands: Any, command: AddCommand) -> None:
         "-o", "--output", metavar="FILE", type=Path, default=Path("joined"),
         help="the report: a file that ends in .json, or a folder for all that a run leaves (default: joined)",
     )  # fmt: skip
+
+
+def _add_diff(commands: Any, command: AddCommand) -> None:
+    text = "tell one report from a later one; the exit status is 1 if anything got worse"
+    parser = command(commands, "diff", _diff, text, "  vmm-conformance diff last-night tonight\n")
+    parser.add_argument("before", metavar="A", type=Path, help="the earlier report.json or its folder")
+    parser.add_argument("after", metavar="B", type=Path, help="the later one")
+    parser.add_argument("--json", action="store_true", help="as JSON")
 
 
 def _add_bundle(commands: Any, command: AddCommand) -> None:
@@ -116,6 +125,18 @@ def _merge(parsed: argparse.Namespace) -> int:
         print(contradiction)
     print(f"{file}: {joined.told()}")
     return joined.report.exit_code
+
+
+def _diff(parsed: argparse.Namespace) -> int:
+    from vmm_conformance.comparing.diff import diff
+    from vmm_conformance.comparing.told import as_lines
+    from vmm_conformance.reporting.html.documents import distinct
+    from vmm_conformance.width import terminal_width
+
+    before, after = distinct(_reports([parsed.before, parsed.after]))
+    made = diff(before, after)
+    print(json.dumps(made.as_data(), indent=2) if parsed.json else "\n".join(as_lines(made, terminal_width())))
+    return int(made.worse)
 
 
 def _bundle(parsed: argparse.Namespace) -> int:

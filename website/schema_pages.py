@@ -15,15 +15,17 @@ REPORTS: Final = (
     _PACKAGE / "reporting" / "report.schema.json",
     _PACKAGE / "reporting" / "kills.schema.json",
     _PACKAGE / "waivers" / "waivers.schema.json",
+    _PACKAGE / "comparing" / "diff.schema.json",
 )
 _VALUES_SHOWN: Final = 20
 
 
 def reports() -> str:
-    """The page on ``report.json``, on kill matrices and on files of waivers."""
-    lines = ["# Reports", "", "What is in the files that a run leaves, and in a file of waivers. [Reports, bundles and"]
-    lines += ["badges](../reports.md) and [Waive a failure](../how-to/waive.md) say what they are for. Every object is"]
-    lines += ["closed: a key that is not listed here is an error.", ""]
+    """The page on ``report.json``, on kill matrices, files of waivers and differences."""
+    lines = ["# Reports", "", "What is in the files that a run leaves, in a file of waivers, and what"]
+    lines += ["`vmm-conformance diff --json` prints. [Reports, bundles and badges](../reports.md) and"]
+    lines += ["[Waive a failure](../how-to/waive.md) say what they are for. Every object is closed: a key that is not"]
+    lines += ["listed here is an error.", ""]
     for file in REPORTS:
         schema = _read(file)
         area = file.name.partition(".")[0]

@@ -62,7 +62,7 @@ def test_every_operation_and_every_configuration_has_its_table():
 
 def test_every_field_of_a_report_is_there():
     page = GENERATED["reference/reports.md"]
-    for file in ("report", "kills", "waivers"):
+    for file in ("report", "kills", "waivers", "diff"):
         schema = json.loads(GENERATED[f"reference/{file}.schema.json"])
         for part in (schema, *schema["$defs"].values()):
             for name in part.get("properties", {}):

@@ -47,7 +47,7 @@ def test_contents(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     tops = {name.partition("/")[0] for name in names}
     assert {top for top in tops if not top.endswith(".dist-info")} == {"vmm_conformance", "vmm_reference", "vmm_suites"}
-    schemas = ("programs/program", "reporting/report", "reporting/kills", "waivers/waivers")
+    schemas = ("programs/program", "reporting/report", "reporting/kills", "waivers/waivers", "comparing/diff")
     wanted = ("py.typed", "catalogue/step.toml", *(f"{schema}.schema.json" for schema in schemas))
     assert {f"vmm_conformance/{name}" for name in wanted} <= set(names)
     assert {f"{package}/py.typed" for package in ("vmm_reference", "vmm_suites")} <= set(names)
