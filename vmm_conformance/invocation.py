@@ -5,6 +5,7 @@ Light on purpose: every pytest run of a user loads this module, so it imports no
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -51,8 +52,8 @@ OPTIONS: Final = (
     Option(
         "subject",
         "SPEC",
-        "what to test: an installed name or module:attribute, either with ,key=value parameters;"
-        " may be given more than once (default: reference)",
+        "what to test: an installed name or module:attribute, either with ,key=value parameters, or proc:COMMAND, a"
+        " program that talks JSON Lines; may be given more than once (default: reference)",
         many=True,
     ),
     Option(
@@ -99,7 +100,8 @@ OPTIONS: Final = (
     Option(
         "timeout",
         "SECONDS",
-        "under process isolation, how long an operation may take until its process is ended (default: 60)",
+        "under process isolation, how long an operation may take until its process is ended; of a subject that is a"
+        " process, how long a line of it may take (default: 60)",
     ),
 )
 
@@ -224,7 +226,7 @@ def gather(
 
 def _read(option: Option, value: Any) -> Any:
     if option.many:
-        return tuple(value.split() if isinstance(value, str) else value)
+        return _words(option, value) if isinstance(value, str) else tuple(value)
     if not option.metavar:
         return _switch(option, value)
     if option.name in ("seed", "timeout"):
@@ -232,6 +234,14 @@ def _read(option: Option, value: Any) -> Any:
     if option.name == "today":
         return _day(str(value))
     return Path(value) if option.name in ("report", "replay", "waivers") else str(value)
+
+
+def _words(option: Option, value: str) -> tuple[str, ...]:
+    """Several values in one text, apart by spaces; one with spaces is quoted, as in a shell."""
+    try:
+        return tuple(shlex.split(value))
+    except ValueError as error:
+        raise BadInvocation(f"{option.name} cannot be split into words: {error}, in {value!r}") from None
 
 
 def _switch(option: Option, value: Any) -> bool:

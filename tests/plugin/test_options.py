@@ -10,7 +10,7 @@ import pytest
     [
         (
             ["--vmm-subject", "nobody"],
-            "ERROR: unknown subject 'nobody'; installed: *reference*; or give module:attribute",
+            "ERROR: unknown subject 'nobody'; installed: *reference*; or give module:attribute or proc:COMMAND",
         ),
         (["--vmm-subject", "own:nothing"], "ERROR: subject 'own:nothing' cannot be had: *no attribute 'nothing'"),
         (["--vmm-subject", "own:Empty"], "ERROR: subject 'own:Empty' offers no contract; give it one of *"),

@@ -1,6 +1,6 @@
 """Where a program is, written before each operation where it outlives the process that runs it.
 
-Runners call `began`. Outside process isolation there is no journal, and that does nothing.
+Runners call `began`. Outside process isolation there is no journal: it is only kept in mind for `now`.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ class Journal:
 
 
 _open: Journal | None = None
+_now = OUTSIDE
 
 
 def keep(journal: Journal) -> None:
@@ -49,5 +50,12 @@ def keep(journal: Journal) -> None:
 
 def began(op: int) -> None:
     """Operation ``op`` of the running program begins."""
+    global _now
+    _now = op
     if _open is not None:
         _open.write(op)
+
+
+def now() -> int:
+    """The operation that began last."""
+    return _now

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from vmm_conformance.contracts import DriverError, ExecuteFailed, SubjectError, status_name
+from vmm_conformance.running.ended import Ended
 
 Outcome = dict[str, Any]
 
@@ -14,7 +15,7 @@ def attempt(action: Callable[[], object]) -> Outcome:
     """Run ``action`` and say how it ended.
 
     ``ok``; ``refused`` (a `SubjectError` or `DriverError`, with its code and text); ``raised`` (the
-    execute callback's own failure, let through); ``crashed`` (anything else).
+    execute callback's own failure, let through); ``crashed`` (anything else). An `Ended` comes through.
     """
     try:
         action()
@@ -24,6 +25,8 @@ def attempt(action: Callable[[], object]) -> Outcome:
         return {"status": "refused", "code": status_name(error.status), "message": str(error)}
     except ExecuteFailed as error:
         return {"status": "raised", "code": "", "message": str(error)}
+    except Ended:
+        raise
     except Exception as error:  # whatever a subject does is a verdict, never a traceback of ours
         return {"status": "crashed", "code": type(error).__name__, "message": str(error)}
     return {"status": "ok", "code": "", "message": ""}

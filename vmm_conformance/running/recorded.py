@@ -52,7 +52,7 @@ def _sorted(rights: Mapping[int, Access]) -> tuple[tuple[int, Access], ...]:
     return tuple(rights.items() if len(rights) == 1 else sorted(rights.items()))
 
 
-_DEFAULTS: Final[dict[str, dict[str, Any]]] = {
+DEFAULTS: Final[dict[str, dict[str, Any]]] = {
     "reserve": {"alignment": 0, "hint": 0},
     "create": {"device": 0, "space": 0},
     "map": {"offset": 0},
@@ -158,7 +158,7 @@ class RecordedDriver:
         call: Callable[..., Any] = getattr(driver, kind)
         who, events, now, faults, causes = self._who, self._events, self._now, self._faults, self._causes
         pending, runner = faults.pending, now.runner
-        defaults, frozen = tuple(_DEFAULTS.get(kind, {}).values()), _FROZEN.get(kind)
+        defaults, frozen = tuple(DEFAULTS.get(kind, {}).values()), _FROZEN.get(kind)
         plain = len(FIELDS[kind]) - len(defaults)
         blamed = kind in TAKING_AWAY and hasattr(driver, "serial")
         watched = who == SUBJECT
@@ -198,7 +198,7 @@ class RecordedDriver:
 
 def _arguments(kind: str, args: Arguments, named: dict[str, Any]) -> Arguments:
     """All arguments of a call, in the order of ``FIELDS``, as they are recorded."""
-    optional, frozen = _DEFAULTS.get(kind, {}), _FROZEN.get(kind, tuple)
+    optional, frozen = DEFAULTS.get(kind, {}), _FROZEN.get(kind, tuple)
     left = FIELDS[kind][len(args) :]
     return frozen((*args, *[named[name] if name in named else optional[name] for name in left]))
 

@@ -19,6 +19,7 @@ from vmm_conformance.running.endings import endings, given_up
 from vmm_conformance.running.explore import Bench, Runs, Seen, failures, generate, rarely_collecting
 from vmm_conformance.running.plugs import plug
 from vmm_conformance.running.points import Points, bases
+from vmm_conformance.running.proc.subject import be_patient
 from vmm_conformance.running.remembered import Remembered
 from vmm_conformance.running.results import ALL, NOT_APPLICABLE, UNAVAILABLE, ItemResult
 from vmm_conformance.running.shards import members
@@ -148,6 +149,7 @@ def bench_for(contract: str, subject: object, driver: str = "host") -> Bench:
 def bench_of(contract: str, spec: str, subject: object, options: Options) -> Runs:
     """The same as ``options`` ask: in this process, or in a child that finds the subject by ``spec``."""
     if not options.isolated:
+        be_patient(subject, options.timeout)
         return bench_for(contract, subject, options.driver)
     from vmm_conformance.running.isolated.bench import IsolatedBench
     from vmm_conformance.running.isolated.child import Place

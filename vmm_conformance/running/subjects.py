@@ -9,10 +9,14 @@ from typing import Any, Final
 from vmm_conformance.contracts import CONTRACTS, Driver, DriverOptions, contracts_of
 from vmm_conformance.drivers import opening
 from vmm_conformance.drivers.opening import DRIVERS
+from vmm_conformance.running.ended import Ended
+from vmm_conformance.running.proc.subject import CommandError, ProcSubject
 
 __all__ = ["DRIVERS", "GROUP", "SubjectNotFound", "installed_subjects", "open_driver", "resolve_subject", "unavailable"]
 
 GROUP: Final = "vmm_conformance.subjects"
+PROC: Final = "proc:"
+"""What a spec begins with that goes on with a command."""
 
 
 class SubjectNotFound(ValueError):
@@ -27,8 +31,11 @@ def installed_subjects() -> tuple[str, ...]:
 def resolve_subject(spec: str) -> object:
     """The subject that ``spec`` names: an installed name or ``module:attribute``, then ``,key=value`` pairs.
 
-    A class, or anything that takes parameters, is called with them. Raises `SubjectNotFound`.
+    A class, or anything that takes parameters, is called with them. ``proc:COMMAND`` is a process that is
+    started, see `proc`. Raises `SubjectNotFound`.
     """
+    if spec.startswith(PROC):
+        return _started(spec)
     name, *pairs = spec.split(",")
     parameters = dict(_pair(pair, spec) for pair in pairs)
     found = _attribute(name) if ":" in name else _installed(name)
@@ -57,6 +64,16 @@ def unavailable(subject: object, driver: str) -> str:
     return missing(driver) or opening.facts(driver).missing
 
 
+def _started(spec: str) -> object:
+    try:
+        return ProcSubject(spec.removeprefix(PROC))
+    except CommandError as error:
+        raise SubjectNotFound(f"subject {spec!r} cannot be had: {error}") from None
+    except Ended as ended:
+        told = f"; the last it told: {ended.stack[-1]}" if ended.stack else ""
+        raise SubjectNotFound(f"subject {spec!r} cannot be had: its process {ended}{told}") from None
+
+
 def _pair(text: str, spec: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not equals or not key.isidentifier():
@@ -69,7 +86,8 @@ def _installed(name: str) -> Any:
         if entry_point.name == name:
             return entry_point.load()
     raise SubjectNotFound(
-        f"unknown subject {name!r}; installed: {', '.join(installed_subjects())}; or give module:attribute"
+        f"unknown subject {name!r}; installed: {', '.join(installed_subjects())};"
+        " or give module:attribute or proc:COMMAND"
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vmm_conformance.programs.program import Program
-from vmm_conformance.running.ended import Broke
+from vmm_conformance.running.ended import Broke, Ended
 from vmm_conformance.running.explore import Judged
 from vmm_conformance.running.isolated.child import Answer, Place, Request
 from vmm_conformance.running.isolated.process import KEEPER, MAKING, Keeper
@@ -53,6 +53,8 @@ class IsolatedBench:
         if self._made != self.keeper.started or self.keeper.pid is None:
             self.missing()  # a fresh child: what it takes to start is no program's hanging
         answer: Answer = self.keeper.ask(Request(self.place, program, whole), self.patience)
+        if answer.ended:
+            raise Ended(*answer.ended)
         if answer.judged is None:
             raise Broke(answer.broke)
         return answer.judged

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ctypes
 import faulthandler
 import gc
-import os
+import math
 import signal
-import sys
 from collections.abc import Sequence
 from functools import cache
 from multiprocessing.connection import Connection
@@ -17,13 +15,14 @@ from vmm_conformance.contracts import DriverOptions, Status
 from vmm_conformance.history.events import History
 from vmm_conformance.programs.program import Program
 from vmm_conformance.running import journal
+from vmm_conformance.running.dying import die_with
+from vmm_conformance.running.ended import Ended
 from vmm_conformance.running.explore import COLLECT_AFTER, Bench, Judged
 
 FATAL: Final = frozenset({Status.ILLEGAL_ADDRESS, Status.LAUNCH_FAILED})
 """Statuses after which a real device answers nothing else any more, for as long as the process lives."""
 TELL_STACK: Final = signal.SIGUSR1
 """Asks the child where it is."""
-_PR_SET_PDEATHSIG: Final = 1
 
 
 class Place(NamedTuple):
@@ -43,32 +42,28 @@ class Request(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What came of a request. ``broke`` is what broke a checker; ``spent`` says that this process is of no more use."""
+    """What came of a request. ``broke`` is what broke a checker; ``spent`` says that this process is of no more use.
+
+    ``ended`` are the arguments of an `Ended`: how a subject ended whose process is another one still.
+    """
 
     judged: Judged | None = None
     broke: str = ""
     missing: str = ""
     spent: bool = False
+    ended: tuple[str, str, int, tuple[str, ...]] | None = None
 
 
 def main(arguments: Sequence[str]) -> None:
     """Serve. ``arguments`` are file numbers (the connection, the journal, the stack file) and the parent's id."""
     connection, notes, stack, parent = map(int, arguments)
-    _die_with(parent)
+    die_with(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, which ends us
     faulthandler.enable(stack, all_threads=False)
     faulthandler.register(TELL_STACK, stack, all_threads=False)
     journal.keep(journal.Journal(notes))
     gc.set_threshold(*COLLECT_AFTER)
     serve(Connection(connection))
-
-
-def _die_with(parent: int) -> None:
-    """End when the parent ends, however that happens, even amid a call that hangs (off Linux: at the next read)."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            sys.exit()
 
 
 def serve(connection: Connection) -> None:
@@ -95,15 +90,20 @@ def answer(request: Request) -> Answer:
         spent = is_spent(judged.history, _opener(request.place, bench))
         kept = judged if request.whole else Judged(History(judged.history.header), judged.judge)
         return Answer(kept, spent=spent)
+    except Ended as ended:
+        return Answer(ended=(ended.kind, ended.how, ended.op, ended.stack))
     except Exception as error:
         return Answer(broke=f"{type(error).__name__}: {error}")
 
 
 @cache
 def _bench(place: Place) -> Bench:
+    from vmm_conformance.running.proc.subject import be_patient
     from vmm_conformance.running.session import bench_for, resolve_known
 
-    return bench_for(place.contract, resolve_known(place.spec), place.driver)
+    subject = resolve_known(place.spec)
+    be_patient(subject, math.inf)  # the watch is kept outside
+    return bench_for(place.contract, subject, place.driver)
 
 
 def _opener(place: Place, bench: Bench) -> Any:

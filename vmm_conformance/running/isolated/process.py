@@ -15,6 +15,7 @@ from multiprocessing.connection import Pipe
 from pathlib import PurePath
 from typing import Any, Final
 
+from vmm_conformance.running.dying import ended_how
 from vmm_conformance.running.ended import CRASH, TIMEOUT, Ended
 from vmm_conformance.running.isolated.child import TELL_STACK, Answer, Request
 from vmm_conformance.running.journal import SIZE, Journal
@@ -89,7 +90,7 @@ class Child:
         except subprocess.TimeoutExpired:
             how = "closed its connection to the harness"
         else:
-            how = f"exited with status {code}" if code >= 0 else f"was killed by {_signal(-code)}"
+            how = ended_how(code)
         return Ended(CRASH, how, self._journal.read()[1], _frames(self._stack))
 
     def close(self) -> None:
@@ -156,10 +157,3 @@ def _frames(file: int) -> tuple[str, ...]:
     """The innermost frames of what the fault handler wrote, without folders, which differ between machines."""
     found = _FRAME.findall(_told(file))[:FRAMES]
     return tuple(f"{PurePath(path).name}:{line} in {function}" for path, line, function in found)
-
-
-def _signal(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
