@@ -54,7 +54,8 @@ def name(request: pytest.FixtureRequest) -> str:
 def test_a_scenario_of_the_driver_suite_has_no_findings(name: str, scenario: Scenario) -> None:
     judged = bench_for("driver", DriverSubject(name)).run(scenario.program)
     assert judged.judge.findings == []
-    assert [id for id in scenario.exercises if not judged.judge.witnesses[id]] == []
+    possible = set(scenario.exercises) - set(judged.history.header["not_applicable"])
+    assert [id for id in possible if not judged.judge.witnesses[id]] == []
     assert judged.history.header["real"] is False
 
 
@@ -244,7 +245,7 @@ def test_a_status_that_the_binding_has_no_name_for_survives(name: str) -> None:
 def test_it_has_what_it_declares_and_no_more(name: str) -> None:
     found = probe(opener(name))
     assert [tried.name for tried in found.capabilities if not tried.kept] == []
-    assert "sharing" not in [tried.name for tried in found.capabilities if tried.declared]
+    assert "sharing" in [tried.name for tried in found.capabilities if tried.declared]
 
 
 def test_there_is_one_of_each_at_a_time(name: str) -> None:

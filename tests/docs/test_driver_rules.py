@@ -45,7 +45,7 @@ def test_every_invariant_of_the_driver_is_a_rule():
 
 def test_every_capability_is_named_where_it_is_judged():
     named = {name for row in RULES for name in re.findall(r"^capability: `(\w+)`$", row[3])}
-    assert named == CAPABILITIES - {"progress", "sharing"}
+    assert named == CAPABILITIES - {"progress"}
 
 
 def test_every_quirk_is_there_as_it_is():

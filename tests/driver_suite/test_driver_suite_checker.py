@@ -68,6 +68,14 @@ def granule(minimum: int, recommended: int) -> Line:
     return note("granularity", device=0, space=1, minimum=minimum, recommended=recommended)
 
 
+def shared(about: str, wanted: str, got: str) -> Line:
+    return note("share", twist="any", facts=((about, "what was asked", wanted, got),))
+
+
+def left(before: str, behind: str) -> Line:
+    return note("left", device=0, before=before, behind=behind)
+
+
 def turned(*, done: int = 600, failed: str = "", slower: int = 1) -> Line:
     return note("turnover", size=1 << 30, times=600, done=done, failed=failed, slower=slower)
 
@@ -104,6 +112,8 @@ CASES = [
     Case(2, "odd", NOTHING, granule(4096, 4096), granule(3 * 4096, 3 * 4096)),
     Case(3, "swapped", NOTHING, granule(4096, 8192), granule(8192, 4096)),
     Case(4, "changes", granule(4096, 8192), granule(4096, 8192), granule(4096, 4096)),
+    Case(5, "taken", NOTHING, shared("option", "INVALID_VALUE", "INVALID_VALUE"),
+         shared("option", "INVALID_VALUE", "success, 4096")),
     Case(6, "same", NOTHING, granule(4096, 8192), granule(4096, 4096), {"larger": 8192}),
     Case(7, "refused", NOTHING, reserve(A, 3), refused(reserve(A, 3))),
     Case(7, "base", NOTHING, reserve(A, 3), reserve(A + 8, 3)),
@@ -146,6 +156,8 @@ CASES = [
     Case(22, "after", both(memory(60), refused(create(1, 5), 2)), create(1, 1), refused(create(1, 1), 2)),
     Case(22, "costs", both(memory(60), refused(create(1, 5), 2)), memory(60), memory(61)),
     Case(22, "code", memory(60), refused(create(1, 5), 2), refused(create(1, 5), 1)),
+    Case(23, "defaults", NOTHING, shared("properties", "device 1", "device 1"),
+         shared("properties", "device 1", "device 0")),
     Case(24, "refused", ONE, release(1), refused(release(1))),
     Case(24, "bytes", both(ONE, put(A, X), release(1)), got(A, X), got(A, Z)),
     Case(25, "early", both(memory(0), ONE, memory(1)), both(release(1), memory(1)), both(release(1), memory(0))),
@@ -261,6 +273,15 @@ CASES = [
     Case(63, "bytes", both(BRIDGE, put(A + G - 4, X)), got(A + G - 4, X), got(A + G - 4, b"xxxxzzzz"), BRIDGES),
     Case(64, "reservation", mapped(room=2), call("address_range", A + 9, result=(A, G)),
          call("address_range", A + 9, result=(A, 3 * G))),
+    Case(65, "given", NOTHING, shared("legacy", "any error", "NOT_SUPPORTED"),
+         shared("legacy", "any error", "success, b''")),
+    Case(66, "flags", NOTHING, shared("export", "INVALID_VALUE", "INVALID_VALUE"),
+         shared("export", "INVALID_VALUE", "NOT_SUPPORTED")),
+    Case(67, "copy", NOTHING, shared("import", "aa", "aa"), shared("import", "aa", "bb")),
+    Case(68, "gone", NOTHING, shared("outlives", "aa", "aa"), shared("outlives", "success", "DriverError: no")),
+    Case(69, "same", NOTHING, shared("apart", "True", "True"), shared("apart", "True", "False")),
+    Case(70, "foreign", NOTHING, shared("imported", "device 1", "device 1"),
+         shared("imported", "device 1", "device 0")),
     Case(71, "drift", memory(0), end(0), end(1)),
     Case(71, "live", memory(0), end(0), end(0, live=(1, 0, 0, 0, 0))),
     Case(71, "close", memory(0), end(0), note("unclosed", error="no")),
@@ -286,6 +307,8 @@ CASES = [
     Case(80, "refused", call("graph_begin", 9), reserve(A, 1), refused(reserve(A, 1), 900)),
     Case(80, "spoiled", both(call("graph_begin", 9), reserve(A, 1)), call("graph_end", 9, result=3),
          refused(call("graph_end", 9), 901)),
+    Case(81, "lost", NOTHING, left("8192", "8192"), left("8192", "4096")),
+    Case(81, "nothing-heard", NOTHING, left("8192", "8192"), left("failed: nothing", "8192")),
 ]  # fmt: skip
 
 

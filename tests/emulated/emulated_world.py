@@ -49,8 +49,10 @@ class World:
         assert self.call(cuda, ctypes.byref(out), *arguments, hip=hip) == 0
         return out.value
 
-    def properties(self, device: int = 0, kind: int = 1, location: int = 1) -> ctypes.Array[ctypes.c_int]:
-        return (ctypes.c_int * 8)(kind, 0, location, device)
+    def properties(
+        self, device: int = 0, kind: int = 1, location: int = 1, handles: int = 0
+    ) -> ctypes.Array[ctypes.c_int]:
+        return (ctypes.c_int * 8)(kind, handles, location, device)
 
     def rights(self, *pairs: tuple[int, int]) -> ctypes.Array[ctypes.c_int]:
         return (ctypes.c_int * (3 * len(pairs)))(*(n for device, flags in pairs for n in (1, device, flags)))

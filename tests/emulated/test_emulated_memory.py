@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import os
 
 import pytest
 from emulated_world import G, MakeWorld, World
 
-from vmm_conformance.contracts import Live, Status
+from vmm_conformance.contracts import DriverCapabilities, Live, Status
 
 IV = Status.INVALID_VALUE
 
@@ -68,7 +69,8 @@ def test_granularity_access_and_properties_can_be_asked_for(world: World) -> Non
     found = (ctypes.c_int * 8)(*range(8))
     assert world.call("cuMemGetAllocationPropertiesFromHandle", found, handle) == 0
     assert list(found) == [1, 0, 1, 0, 0, 0, 0, 0]
-    assert world.call("cuMemGetAllocationPropertiesFromHandle", found, 99) == IV
+    assert world.call("cuMemGetAllocationPropertiesFromHandle", found, 99) == Status.INVALID_HANDLE
+    assert world.call("cuMemGetAllocationPropertiesFromHandle", found, 0) == IV
 
 
 def test_host_access_to_a_devices_memory_is_hips_alone(world: World) -> None:
@@ -138,7 +140,35 @@ def test_hips_struct_of_pointer_attributes(make_world: MakeWorld) -> None:
     assert world.call("hipPointerGetAttributes", found, 4096) == IV
 
 
-def test_sharing_is_not_supported_and_remembered(world: World) -> None:
+def test_memory_goes_out_as_a_descriptor_and_comes_back_as_a_handle(world: World) -> None:
+    handle = world.get("cuMemCreate", G, world.properties(handles=1), 0)
+    out = ctypes.c_int()
+    assert world.call("cuMemExportToShareableHandle", ctypes.byref(out), handle, 1, 0) == 0
+    imported = world.get("cuMemImportFromShareableHandle", out.value, 1)
+    os.close(out.value)
+    assert imported != handle
+    told = (ctypes.c_int * 8)()
+    assert world.call("cuMemGetAllocationPropertiesFromHandle", told, imported) == 0
+    assert list(told[:4]) == list(world.properties(handles=1)[:4])
+
+
+def test_memory_is_shared_as_what_it_was_created_for(world: World) -> None:
+    _, handle = world.mapped()
+    out = ctypes.byref(ctypes.c_int())
+    assert world.call("cuMemExportToShareableHandle", out, handle, 1, 0) == IV
+    assert world.call("cuMemImportFromShareableHandle", ctypes.byref(ctypes.c_size_t()), 99, 2) == IV
+
+
+def test_only_plain_memory_has_a_legacy_handle(world: World) -> None:
+    out = ctypes.create_string_buffer(64)
+    plain = world.get("cuMemAlloc_v2", G, hip="hipMalloc")
+    assert world.call("cuIpcGetMemHandle", out, plain) == 0
+    assert world.call("cuIpcGetMemHandle", out, world.mapped()[0]) == IV
+
+
+@pytest.mark.parametrize("vendor", ["cuda", "hip"])
+def test_what_its_driver_does_not_share_is_not_supported_and_remembered(make_world: MakeWorld, vendor: str) -> None:
+    world = make_world(vendor, capabilities=DriverCapabilities(sharing=False))
     _, handle = world.mapped()
     out = ctypes.byref(ctypes.c_size_t())
     assert world.call("cuMemExportToShareableHandle", out, handle, 1, 0) == Status.NOT_SUPPORTED

@@ -54,7 +54,7 @@ class _Court(Visitor):
         self._accounting = Accounting(facts, state, self._trails, verdict)
         self._rules.free = self._accounting.free
         self._data = Data(facts, state, self._trails, verdict)
-        self._courses = Courses(verdict)
+        self._courses = Courses(verdict, facts.tolerance)
         self._granularities: dict[tuple[int, int], Any] = {}
         self._ruling = OPEN
         self._refused: Event | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from vmm_conformance.checkers.driver_sharing import left, shared
 from vmm_conformance.checkers.judge import Judge
 from vmm_conformance.contracts import Status
 from vmm_conformance.history.events import Event
@@ -22,10 +23,11 @@ SLOWER: Final = 2
 class Courses:
     """Judges notes. ``held`` says that a stream is held at this moment.
 
-    ``lost`` is set once nobody can know any more what the driver holds.
+    ``tolerance`` is how far free memory may be off, in bytes; ``lost`` is set once nobody can know any more what
+    the driver holds.
     """
 
-    def __init__(self, judge: Judge) -> None:
+    def __init__(self, judge: Judge, tolerance: int) -> None:
         self._judge = judge
         self.held = False
         self.lost = False
@@ -36,6 +38,8 @@ class Courses:
             "threads": self._threads,
             "held": self._hold,
             "let_go": self._let_go,
+            "share": self._shared,
+            "left": lambda event, details: left(judge, event, details, tolerance),
         }
 
     def note(self, event: Event) -> None:
@@ -75,6 +79,9 @@ class Courses:
             expected="hardly more than before",
             actual=f"{more} more while they were there, {left} more when all was given back",
         )  # fmt: skip
+
+    def _shared(self, event: Event, details: dict[str, Any]) -> None:
+        self.lost |= not shared(self._judge, event, details)
 
     def _threads(self, event: Event, details: dict[str, Any]) -> None:
         wrong = details["wrong"]

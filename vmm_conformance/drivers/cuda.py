@@ -9,10 +9,12 @@ from importlib import import_module, metadata
 from typing import Any, Final
 
 from vmm_conformance.contracts import DriverCapabilities, DriverError, DriverOptions
-from vmm_conformance.drivers.calls import DriverUnavailable, answered, ask
+from vmm_conformance.contracts.sharing import POSIX_FD
+from vmm_conformance.drivers.calls import DriverUnavailable, answered, ask, unnamed
 from vmm_conformance.drivers.device import DeviceDriver
 
 _VMM_ATTRIBUTE: Final = 102
+_FD_ATTRIBUTE: Final = 103
 _PINNED: Final = 1
 _DEVICE: Final = 1
 _NON_BLOCKING: Final = 1
@@ -68,9 +70,13 @@ class CudaCalls:
             set_access_part_of_mapping=True,
             partial_map=False,
             copy_spans_reservations=True,
-            sharing=False,
+            sharing=self._shares(),
             progress=False,
         )
+
+    def _shares(self) -> bool:
+        attribute = self._cuda.CUdevice_attribute(_FD_ATTRIBUTE)
+        return bool(ask("open", self._cuda.cuDeviceGetAttribute, attribute, 0))
 
     # -- devices
 
@@ -117,16 +123,23 @@ class CudaCalls:
         """Pinned memory of a device, as the vendor's struct."""
         found = self._properties.get(device)
         if found is None:
-            found = self._cuda.CUmemAllocationProp()
-            found.type = self._cuda.CUmemAllocationType(_PINNED)
-            found.location.type = self._cuda.CUmemLocationType(_DEVICE)
-            found.location.id = device
-            self._properties[device] = found
+            found = self._properties[device] = self._new_property(device)
         return found
+
+    def _new_property(self, device: int) -> Any:
+        made = self._cuda.CUmemAllocationProp()
+        made.type = self._cuda.CUmemAllocationType(_PINNED)
+        made.location.type = self._cuda.CUmemLocationType(_DEVICE)
+        made.location.id = device
+        return made
 
     def granularity(self, device: int, *, recommended: bool) -> int:
         option = self._cuda.CUmemAllocationGranularity_flags(int(recommended))
         return int(ask("granularity", self._cuda.cuMemGetAllocationGranularity, self._property(device), option))
+
+    def granularity_option(self, device: int, option: int) -> int:
+        number = unnamed(self._cuda.CUmemAllocationGranularity_flags, option)
+        return int(ask("granularity_option", self._cuda.cuMemGetAllocationGranularity, self._property(device), number))
 
     def reserve(self, size: int, alignment: int, hint: int) -> int:
         return int(ask("reserve", self._cuda.cuMemAddressReserve, size, alignment, hint, 0))
@@ -136,6 +149,26 @@ class CudaCalls:
 
     def create(self, size: int, device: int) -> int:
         return int(ask("create", self._cuda.cuMemCreate, size, self._property(device), 0))
+
+    def create_shareable(self, size: int, device: int) -> int:
+        wanted = self._new_property(device)
+        wanted.requestedHandleTypes = self._cuda.CUmemAllocationHandleType(POSIX_FD)
+        return int(ask("create_shareable", self._cuda.cuMemCreate, size, wanted, 0))
+
+    def properties(self, handle: int) -> tuple[int, int, int, int]:
+        found = ask("properties", self._cuda.cuMemGetAllocationPropertiesFromHandle, handle)
+        return int(found.type), int(found.location.type), int(found.location.id), int(found.requestedHandleTypes)
+
+    def export_handle(self, handle: int, kind: int, flags: int) -> int:
+        number = unnamed(self._cuda.CUmemAllocationHandleType, kind)
+        return int(ask("export_handle", self._cuda.cuMemExportToShareableHandle, handle, number, flags))
+
+    def import_handle(self, descriptor: int) -> int:
+        kind = self._cuda.CUmemAllocationHandleType(POSIX_FD)
+        return int(ask("import_handle", self._cuda.cuMemImportFromShareableHandle, descriptor, kind))
+
+    def legacy_ipc_handle(self, address: int) -> bytes:
+        return bytes(ask("legacy_ipc_handle", self._cuda.cuIpcGetMemHandle, address).reserved)
 
     def retain(self, address: int) -> int:
         return int(ask("retain", self._cuda.cuMemRetainAllocationHandle, address))

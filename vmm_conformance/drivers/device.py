@@ -12,11 +12,11 @@ from itertools import count
 
 from vmm_conformance.contracts import Copy, DriverError, DriverOptions, Fault, Range, Status, Work, WorkListener, Write
 from vmm_conformance.drivers.calls import Calls
-from vmm_conformance.drivers.device_memory import DeviceMemory
+from vmm_conformance.drivers.device_sharing import DeviceSharing
 from vmm_conformance.drivers.queues import Block, Captured, Gate, Point, Queue, Staging, Ticket, Wait
 
 
-class DeviceDriver(DeviceMemory):
+class DeviceDriver(DeviceSharing):
     """Streams are made so that the default stream does not order them. Copies by the host go to the memory's owner.
 
     Raises `DriverUnavailable` where there is no device to drive.

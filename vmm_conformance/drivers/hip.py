@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import struct
 import threading
 from collections.abc import Sequence
@@ -9,7 +10,8 @@ from importlib import import_module, metadata
 from typing import Any, Final
 
 from vmm_conformance.contracts import DriverCapabilities, DriverError, DriverOptions
-from vmm_conformance.drivers.calls import DriverUnavailable, answered, ask
+from vmm_conformance.contracts.sharing import POSIX_FD
+from vmm_conformance.drivers.calls import EMULATED, DriverUnavailable, answered, ask, unnamed
 from vmm_conformance.drivers.device import DeviceDriver
 
 _VMM_ATTRIBUTE: Final = 89
@@ -20,6 +22,9 @@ _UNTIMED: Final = 2
 _ANY_DIRECTION: Final = 4
 _RELAXED: Final = 2
 _ALREADY_ENABLED: Final = 704
+_HANDLE_TYPES_AT: Final = 4
+_BY_VALUE: Final = (7, 2)
+_CORRUPTS: Final = 7
 
 
 def load_binding() -> Any:
@@ -31,6 +36,11 @@ def load_binding() -> Any:
         raise DriverUnavailable(
             f"the driver 'hip' needs hip-python, which cannot be imported ({error}); pip install 'vmm-conformance[hip]'"
         ) from None
+
+
+def _address(struct: Any) -> int:
+    """Where a struct of the binding's lies."""
+    return int(struct.as_c_void_p().value)
 
 
 class HipCalls:
@@ -53,6 +63,8 @@ class HipCalls:
         except DriverError as error:
             raise DriverUnavailable(f"the driver 'hip' finds no usable AMD GPU: {error}") from None
         self._version: int = ask("open", hip.hipRuntimeGetVersion)
+        self._release = divmod(self._version // 100_000, 100)
+        self._fills_structs = "(prop, handle)" in str(hip.hipMemGetAllocationPropertiesFromHandle.__doc__)
         self._properties: dict[int, Any] = {}
 
     def versions(self) -> dict[str, str]:
@@ -62,13 +74,12 @@ class HipCalls:
 
     def declared(self) -> DriverCapabilities:
         """By version, as its sources and issues tell; ``vmm-conformance probe`` measures."""
-        version = divmod(self._version // 100_000, 100)
+        version = self._release
         return DriverCapabilities(
             unmap_spans_mappings=version >= (7, 0),
             read_only_enforced=False,
             unmap_waits=version >= (7, 15),
             old_codes=version < (7, 2),
-            sharing=False,
             progress=False,
         )
 
@@ -112,16 +123,23 @@ class HipCalls:
         """Pinned memory of a device, as the vendor's struct."""
         found = self._properties.get(device)
         if found is None:
-            found = self._hip.hipMemAllocationProp()
-            found.type = self._hip.hipMemAllocationType(_PINNED)
-            found.location.type = self._hip.hipMemLocationType(_DEVICE)
-            found.location.id = device
-            self._properties[device] = found
+            found = self._properties[device] = self._new_property(device)
         return found
+
+    def _new_property(self, device: int) -> Any:
+        made = self._hip.hipMemAllocationProp()
+        made.type = self._hip.hipMemAllocationType(_PINNED)
+        made.location.type = self._hip.hipMemLocationType(_DEVICE)
+        made.location.id = device
+        return made
 
     def granularity(self, device: int, *, recommended: bool) -> int:
         option = self._hip.hipMemAllocationGranularity_flags(int(recommended))
         return int(ask("granularity", self._hip.hipMemGetAllocationGranularity, self._property(device), option))
+
+    def granularity_option(self, device: int, option: int) -> int:
+        number = unnamed(self._hip.hipMemAllocationGranularity_flags, option)
+        return int(ask("granularity_option", self._hip.hipMemGetAllocationGranularity, self._property(device), number))
 
     def reserve(self, size: int, alignment: int, hint: int) -> int:
         return int(ask("reserve", self._hip.hipMemAddressReserve, size, alignment, hint, 0))
@@ -131,6 +149,39 @@ class HipCalls:
 
     def create(self, size: int, device: int) -> int:
         return int(ask("create", self._hip.hipMemCreate, size, self._property(device), 0))
+
+    def create_shareable(self, size: int, device: int) -> int:
+        """The type of handle is in a union that the binding does not show."""
+        wanted = self._new_property(device)
+        ctypes.c_int.from_address(_address(wanted) + _HANDLE_TYPES_AT).value = POSIX_FD
+        return int(ask("create_shareable", self._hip.hipMemCreate, size, wanted, 0))
+
+    def properties(self, handle: int) -> tuple[int, int, int, int]:
+        """The binding's versions differ in who makes the struct."""
+        call, found = self._hip.hipMemGetAllocationPropertiesFromHandle, self._hip.hipMemAllocationProp()
+        if self._fills_structs:
+            ask("properties", call, found, handle)
+        else:
+            found = ask("properties", call, handle)
+        numbers = (ctypes.c_int * 4).from_address(_address(found))
+        return numbers[0], numbers[2], numbers[3], numbers[1]
+
+    def export_handle(self, handle: int, kind: int, flags: int) -> int:
+        descriptor, number = ctypes.c_int(-1), unnamed(self._hip.hipMemAllocationHandleType, kind)
+        place = ctypes.addressof(descriptor)
+        ask("export_handle", self._hip.hipMemExportToShareableHandle, place, handle, number, flags)
+        return descriptor.value
+
+    def import_handle(self, descriptor: int) -> int:
+        """Until 7.1 the descriptor was passed by its address, and by its value since."""
+        kind, number = self._hip.hipMemAllocationHandleType(POSIX_FD), ctypes.c_int(descriptor)
+        given = descriptor if self._release >= _BY_VALUE else ctypes.addressof(number)
+        return int(ask("import_handle", self._hip.hipMemImportFromShareableHandle, given, kind))
+
+    def legacy_ipc_handle(self, address: int) -> bytes:
+        if self._release[0] == _CORRUPTS and not self.device_name(0).startswith(EMULATED):
+            raise NotImplementedError("HIP 7 may corrupt the kernel when it is asked for this")
+        return bytes(ask("legacy_ipc_handle", self._hip.hipIpcGetMemHandle, address).reserved)
 
     def retain(self, address: int) -> int:
         return int(ask("retain", self._hip.hipMemRetainAllocationHandle, address))

@@ -58,6 +58,7 @@ def _configuration(choices: Choices) -> Configuration:
         read_only=not choices.chance(48),
         unmap_waits=choices.chance(64),
         copy_across=choices.chance(96),
+        sharing=not choices.chance(32),
         old_codes=choices.chance(32),
     )
 
@@ -156,6 +157,8 @@ _COURSES: Final[tuple[Callable[[Choices], Any], ...]] = (
     lambda c: ops.Hoard(c.pick((32, 16, 48))),
     lambda c: ops.Threads(c.pick((4, 2, 3)), c.pick((2, 1)), c.chance(128)),
     lambda c: ops.Held(c.below(2)),
+    lambda c: ops.Share(c.below(2), c.pick(("child", "import", "grandchild", "outlive"))),
+    lambda c: ops.Leave(c.below(2)) if c.chance(128) else ops.Held(c.below(2)),
 )
 
 _TABLE: Final[dict[type, tuple[int, tuple[str, ...], Make]]] = {
@@ -179,6 +182,9 @@ _TABLE: Final[dict[type, tuple[int, tuple[str, ...], Make]]] = {
     ops.Alloc: (1, (), lambda c, t: ops.Alloc(c.pick((100, 1, 4096, 5000)), c.below(3), c.pick((0, 1, 5)))),
     ops.Free: (1, (), lambda c, t: ops.Free(c.below(4))),
     ops.Cycle: (1, (), lambda c, t: ops.Cycle(c.below(8), c.pick((3, 1, 12, 2, 9)))),
+    ops.Share: (
+        1, (), lambda c, t: ops.Share(c.below(2), c.pick(("facts", "export", "import", "outlive")))
+    ),
     ops.Inspect: (1, (), lambda c, t: _course(c) or ops.Inspect(c.below(3), c.pick((0, 1, 5)))),
 }  # fmt: skip
 """Kind to how often it is drawn, the mistakes it may make, and how one is made."""

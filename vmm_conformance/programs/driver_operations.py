@@ -37,6 +37,7 @@ AccessTwist: TypeAlias = Literal[
     "short", "long", "hole", "gap", "reserved", "unmapped",
 ]  # fmt: skip
 QueryTwist: TypeAlias = Literal["exact", "end", "reserved", "unmapped"]
+ShareTwist: TypeAlias = Literal["facts", "export", "import", "outlive", "child", "grandchild"]
 DataTwist: TypeAlias = Literal["exact", "seam", "across", "denied", "read-only", "reserved"]
 
 
@@ -61,6 +62,7 @@ class Configuration:
     read_only: bool = True
     unmap_waits: bool = False
     copy_across: bool = False
+    sharing: bool = True
     old_codes: bool = False
 
 
@@ -300,8 +302,27 @@ class Held:
     device: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Memory of ``device`` goes out as a descriptor and comes back as a handle.
+
+    ``facts`` asks what handles tell; ``export`` what may go out, and how often; ``import`` looks through both
+    handles, in this process, by a ``child`` or by a ``grandchild`` of it; ``outlive`` gives back one after the other.
+    """
+
+    device: int = 0
+    twist: ShareTwist = "facts"
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """A process takes memory of ``device`` and ends; another one looks at what is free."""
+
+    device: int = 0
+
+
 OPERATIONS: tuple[type, ...] = (
     Reserve, AddressFree, Create, Retain, Release, Map, Unmap, SetAccess, GetAccess, AddressRange,
     Write, Read, Copy, Synchronize, Capture, Alloc, Free, Cycle, Inspect,
-    Turnover, Pieces, Hoard, Threads, Held,
+    Turnover, Pieces, Hoard, Threads, Held, Share, Leave,
 )  # fmt: skip

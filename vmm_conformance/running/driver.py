@@ -15,6 +15,7 @@ call undefined: stale handles, and queued work that may not touch its range.
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any, Final
 
 from vmm_conformance.contracts import (
@@ -26,15 +27,19 @@ from vmm_conformance.contracts import (
     status_name,
 )
 from vmm_conformance.contracts.holding import HoldingDriver
+from vmm_conformance.contracts.sharing import SharingDriver
 from vmm_conformance.history.events import CRASHED, HARNESS, Event, History
 from vmm_conformance.programs import driver_operations as ops
 from vmm_conformance.programs.program import Program
 from vmm_conformance.running.driver_actions import Actions
+from vmm_conformance.running.driver_children import EMULATED
 from vmm_conformance.running.driver_courses import COURSES
 from vmm_conformance.running.opened import OpenDriver
 from vmm_conformance.running.outcome import Outcome
 from vmm_conformance.running.recorder import Recorder
 
+_OF_HANDLES: Final = tuple(f"DRIVER-{number}" for number in (5, 23, 65, 66, 67, 68, 69, 70))
+"""Invariants about what handles tell, and from the fourth on about memory that is shared."""
 _OK: Final[Outcome] = {"status": "ok", "code": "", "message": ""}
 _SKIPPED: Final[Outcome] = {"status": "skipped", "code": "", "message": "nothing to work on"}
 
@@ -50,7 +55,7 @@ def run(program: Program, subject: Any, open_driver: OpenDriver) -> History:
     except Exception as error:  # whatever a driver does is a verdict, never a traceback of ours
         return _with_note(history, "unusable", error)
     try:
-        _Run(program, recorder, options).all()
+        _Run(program, recorder, lambda: getattr(subject, "driver", open_driver)(options), options).all()
     finally:
         try:
             driver.listen(None)
@@ -81,6 +86,7 @@ def driver_options(configuration: ops.Configuration) -> DriverOptions:
             read_only_enforced=configuration.read_only,
             unmap_waits=configuration.unmap_waits,
             copy_spans_reservations=configuration.copy_across,
+            sharing=configuration.sharing,
             old_codes=configuration.old_codes,
         ),
         peers=configuration.peers,
@@ -111,14 +117,23 @@ def _not_applicable(driver: Driver) -> dict[str, str]:
         "DRIVER-75": "" if driver.capabilities.unmap_waits else "it declares that unmap does not wait",
         "DRIVER-76": "" if isinstance(driver, HoldingDriver) else "none of its streams can be held",
     }
+    if not isinstance(driver, SharingDriver):
+        reasons |= dict.fromkeys(_OF_HANDLES, "it has no calls for it")
+    elif not driver.capabilities.sharing:
+        reasons |= dict.fromkeys(_OF_HANDLES[3:], "it declares that it shares no memory")
+    if driver.name in EMULATED:
+        reasons["DRIVER-81"] = "its memory is this process's own, so nothing of it could outlive the process"
     return {id: reason for id, reason in reasons.items() if reason}
 
 
 class _Run:
     """One program being run."""
 
-    def __init__(self, program: Program, recorder: Recorder, options: DriverOptions) -> None:
+    def __init__(
+        self, program: Program, recorder: Recorder, reopen: Callable[[], Driver], options: DriverOptions
+    ) -> None:
         self._program = program
+        self._reopen = reopen
         self._recorder = recorder
         self._spaces = tuple(sorted(options.spaces)) or (0,)
         self._devices: int = recorder.history.header["devices"]
@@ -129,7 +144,7 @@ class _Run:
         minimum = self._minimum()
         if minimum <= 0 or minimum & (minimum - 1):
             return  # nothing can be asked for in such granules, and the checker has seen enough
-        actions = Actions(self._recorder, minimum, self._spaces)
+        actions = Actions(self._recorder, minimum, self._spaces, self._reopen)
         actions.begin()
         for index, operation in enumerate(self._program.operations):
             self._recorder.op = index

@@ -122,8 +122,11 @@ class Calls:
 class Actions(Calls):
     """One method for each kind of operation. It returns the status, None if nothing was there to do."""
 
-    def __init__(self, recorder: Recorder, granule: int, spaces: tuple[int, ...]) -> None:
+    def __init__(
+        self, recorder: Recorder, granule: int, spaces: tuple[int, ...], reopen: Callable[[], Driver]
+    ) -> None:
         super().__init__(recorder, granule)
+        self.reopen = reopen
         self.probes = Probes(self)
         self.real = recorder.history.header["real"]
         capabilities = recorder.history.header["capabilities"]
@@ -352,6 +355,11 @@ class Actions(Calls):
 
     def _memory_call_by_harness(self, kind: str, *args: Any) -> int:
         return self.call(HARNESS, kind, *args)
+
+
+def free_granules(actions: Actions, device: int) -> int:
+    """How many granules are free, by what the driver said last."""
+    return actions.ranges.free[device] // actions.ranges.granule
 
 
 _PERFORM: Final[dict[type, Callable[[Actions, Any], int | None]]] = {

@@ -7,7 +7,6 @@ they are not recorded one by one: a note says what came of them.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from contextlib import suppress
 from random import Random
@@ -19,7 +18,8 @@ from vmm_conformance.contracts import Access, DriverError
 from vmm_conformance.contracts.holding import HoldingDriver
 from vmm_conformance.history.events import CRASHED, HARNESS, SUBJECT
 from vmm_conformance.programs import driver_operations as ops
-from vmm_conformance.running.driver_actions import Actions
+from vmm_conformance.running.driver_actions import Actions, free_granules
+from vmm_conformance.running.driver_sharing import leave, open_descriptors, share
 from vmm_conformance.running.driver_threads import threads
 
 Course = Callable[[Actions, Any], int | None]
@@ -86,11 +86,6 @@ class Owned:
             status = self.actions.call(SUBJECT, kind, *args)
             self.status = self.status or status
         self._back = later[::-1]
-
-
-def free_granules(actions: Actions, device: int) -> int:
-    """How many granules are free, by what the driver said last."""
-    return actions.ranges.free[device] // actions.ranges.granule
 
 
 # -- a range, again and again
@@ -162,26 +157,19 @@ def _both(owned: Owned, many: int, one: int, size: int) -> tuple[bytes, bytes]:
 def hoard(actions: Actions, op: ops.Hoard) -> int | None:
     """Note ``descriptors``: handles, and how many more descriptors are open meanwhile, and behind it."""
     count = min(op.count, free_granules(actions, 0))
-    if count < LEAST or not os.path.isdir(_DESCRIPTORS):
+    if count < LEAST or not open_descriptors():
         return None
     granule, owned = actions.ranges.granule, Owned(actions)
-    before = _open_descriptors()
+    before = len(open_descriptors())
     address = owned.reserve(count * granule)
     for n in range(count):
         owned.map(address + n * granule, granule, owned.create(granule, 0), 0)
-    held = _open_descriptors()
+    held = len(open_descriptors())
     owned.give_back()
     if owned.status == 0:
-        behind = _open_descriptors()
+        behind = len(open_descriptors())
         actions.recorder.note("descriptors", handles=count, more=held - before, left=behind - before)
     return owned.status
-
-
-_DESCRIPTORS: Final = "/proc/self/fd"
-
-
-def _open_descriptors() -> int:
-    return len(os.listdir(_DESCRIPTORS))
 
 
 # -- beside a stream that does not move
@@ -246,5 +234,7 @@ COURSES: Final[dict[type, Course]] = {
     ops.Hoard: hoard,
     ops.Threads: threads,
     ops.Held: held,
+    ops.Share: share,
+    ops.Leave: leave,
 }
 """Kind of operation to its course."""

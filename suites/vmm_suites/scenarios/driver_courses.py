@@ -11,11 +11,13 @@ from vmm_conformance.programs.driver_operations import (
     Held,
     Hoard,
     Inspect,
+    Leave,
     Map,
     Pieces,
     Read,
     Reserve,
     SetAccess,
+    Share,
     Synchronize,
     Threads,
     Turnover,
@@ -84,6 +86,31 @@ COURSES: Final[tuple[Scenario, ...]] = (
     _scenario(
         "threads-on-devices", "the same on two devices",
         (77,), Threads(4, 3), Threads(2, 3, shared=True), devices=2,
+    ),
+    # -- what handles tell, and memory that is shared
+    _scenario(
+        "what-handles-tell", "granularities by number, properties, and no legacy handle for mapped memory",
+        (5, 23, 65), Share(), Share(1), devices=2,
+    ),
+    _scenario(
+        "export", "memory goes out as what it was created for, as often as is asked for",
+        (66, 69), Share(twist="export"), Share(1, twist="export"), devices=2,
+    ),
+    _scenario(
+        "import", "an imported handle is the same memory, and tells the same of itself",
+        (67, 70), Share(twist="import"), Share(1, twist="import"), devices=2,
+    ),
+    _scenario(
+        "shared-with-others", "a child process and a child of it see what was written, and are seen",
+        (67,), Share(twist="child"), Share(twist="grandchild"),
+    ),
+    _scenario(
+        "outlives", "descriptor, exporter and handles go one after the other, and the bytes stay until the last",
+        (68,), Share(twist="outlive"), Share(1, twist="outlive"), devices=2,
+    ),
+    _scenario(
+        "left-behind", "a process ends with memory mapped, and the next one finds as much free as it did",
+        (81,), Leave(), Leave(1), devices=2,
     ),
     _scenario(
         "old-codes", "a driver that refuses with the codes of another year says so",

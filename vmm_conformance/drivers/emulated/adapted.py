@@ -30,7 +30,7 @@ class EmulatedDriver(DeviceDriver):
 
     What a GPU does not tell the host driver behind it does: which work met a fault, which call took memory away
     (``serial``), and what is held. The capabilities are those asked for, but for ``progress``, which no vendor's
-    interface has, and ``sharing``, which the emulated libraries refuse.
+    interface has.
     """
 
     def __init__(self, vendor: str, options: DriverOptions, make: MakeDriver) -> None:
@@ -45,7 +45,7 @@ class EmulatedDriver(DeviceDriver):
             self._let_go()
             raise
         self.name = f"emulated-{vendor}"
-        self.capabilities = replace(self.under.capabilities, sharing=False, progress=False)
+        self.capabilities = replace(self.under.capabilities, progress=False)
 
     def _take_over(self) -> None:
         owner = _owners.get(self._vendor, lambda: None)()

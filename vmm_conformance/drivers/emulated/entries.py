@@ -77,6 +77,7 @@ memory_retain(size_t* out, size_t address) | cuMemRetainAllocationHandle | hipMe
 memory_properties(int* out, size_t handle) | cuMemGetAllocationPropertiesFromHandle | hipMemGetAllocationPropertiesFromHandle
 memory_export(size_t out, size_t handle, int kind, u64 flags) | cuMemExportToShareableHandle | hipMemExportToShareableHandle
 memory_import(size_t* out, size_t handle, int kind) | cuMemImportFromShareableHandle | hipMemImportFromShareableHandle
+legacy_ipc_handle(ptr out, size_t address) | cuIpcGetMemHandle | hipIpcGetMemHandle
 
 memory_info(size_t* free, size_t* total) | cuMemGetInfo_v2 | hipMemGetInfo
 memory_alloc(size_t* out, size_t size) | cuMemAlloc_v2 | hipMalloc

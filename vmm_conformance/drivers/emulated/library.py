@@ -19,10 +19,8 @@ Listen = Callable[[WorkListener], None]
 _GRANULE: Final = 2 << 20
 _CAPACITY: Final = 8 << 30
 _CAPABILITIES: Final = {
-    "cuda": DriverCapabilities(
-        set_access_part_of_mapping=True, partial_map=False, copy_spans_reservations=True, sharing=False
-    ),
-    "hip": DriverCapabilities(sharing=False),
+    "cuda": DriverCapabilities(set_access_part_of_mapping=True, partial_map=False, copy_spans_reservations=True),
+    "hip": DriverCapabilities(),
 }
 
 

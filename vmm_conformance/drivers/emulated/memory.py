@@ -7,9 +7,10 @@ import mmap
 from typing import Any, Final, NamedTuple
 
 from vmm_conformance.contracts import Access, DriverError, Status
+from vmm_conformance.contracts.sharing import POSIX_FD, SharingDriver
 from vmm_conformance.drivers.emulated.codes import ALREADY_REGISTERED, NOT_REGISTERED
 from vmm_conformance.drivers.emulated.devices import Devices
-from vmm_conformance.drivers.emulated.machine import SUCCESS
+from vmm_conformance.drivers.emulated.machine import SUCCESS, put_bytes
 
 _PINNED: Final = 1
 _UNCACHED: Final = 0x4000_0000
@@ -17,6 +18,7 @@ _DEVICE, _HOST, _HOST_NUMA, _HOST_NUMA_CURRENT = 1, 2, 3, 4
 _HANDLE_TYPES: Final = (0, 1, 2, 4, 8)
 _ACCESSES: Final = {int(access): access for access in Access}
 _REMEMBERED: Final = 10_000
+_IPC_HANDLE: Final = 64
 
 
 class Properties(NamedTuple):
@@ -72,7 +74,9 @@ class MemoryCalls(Devices):
         if flags or not out or not properties:
             self.invalid("MemCreate")
         wanted = self._wanted("MemCreate", properties)
-        handle = self._driver.create(size, device=wanted.id)
+        shared = self._sharing() if wanted.handle_types == POSIX_FD else None
+        create = shared.create_shareable if shared else self._driver.create
+        handle = create(size, device=wanted.id)
         self._remember(handle, wanted)
         out[0] = handle
         return SUCCESS
@@ -105,8 +109,17 @@ class MemoryCalls(Devices):
         out[0] = self._driver.retain(address)
         return SUCCESS
 
+    def _sharing(self) -> SharingDriver | None:
+        """The driver, if it shares memory."""
+        driver = self._driver
+        return driver if isinstance(driver, SharingDriver) and self._driver.capabilities.sharing else None
+
     def memory_properties(self, out: Any, handle: int) -> int:
+        driver: Any = self._driver
         found = self._properties.get(handle)
+        if out and isinstance(driver, SharingDriver):
+            told = driver.properties(handle)
+            found = Properties(told.type, told.handle_types, told.location, told.device)
         if not out or found is None:
             self.invalid("MemGetAllocationPropertiesFromHandle", f"{handle} is no handle, or a pointer is null")
         for index, value in enumerate((*found, 0, 0, 0, 0)):
@@ -114,21 +127,44 @@ class MemoryCalls(Devices):
         return SUCCESS
 
     def memory_granularity(self, out: Any, properties: Any, option: int) -> int:
-        if not out or not properties or option not in (0, 1):
+        driver: Any = self._driver
+        tells = isinstance(driver, SharingDriver)
+        if not out or not properties or not (tells or option in (0, 1)):
             self.invalid("MemGetAllocationGranularity", f"option {option} is unknown, or a pointer is null")
         wanted = self._wanted("MemGetAllocationGranularity", properties)
-        out[0] = self._driver.granularity(wanted.id)[option]
+        out[0] = (
+            driver.granularity_option(option, device=wanted.id) if tells else driver.granularity(wanted.id)[option]
+        )
         return SUCCESS
 
     def memory_export(self, out: int, handle: int, kind: int, flags: int) -> int:
-        if not out or not handle or flags:
+        shared = self._sharing()
+        if not out or not handle or (flags and shared is None):
             self.invalid("MemExportToShareableHandle")
-        return self.lacks(f"{'hip' if self.hip else 'cu'}MemExportToShareableHandle")
+        if shared is None:
+            return self.lacks(f"{'hip' if self.hip else 'cu'}MemExportToShareableHandle")
+        ctypes.c_int.from_address(out).value = shared.export_handle(handle, kind=kind, flags=flags)
+        return SUCCESS
 
     def memory_import(self, out: Any, handle: int, kind: int) -> int:
         if not out or (self.hip and not handle):
             self.invalid("MemImportFromShareableHandle")
-        return self.lacks(f"{'hip' if self.hip else 'cu'}MemImportFromShareableHandle")
+        shared = self._sharing()
+        if shared is None:
+            return self.lacks(f"{'hip' if self.hip else 'cu'}MemImportFromShareableHandle")
+        if kind != POSIX_FD:
+            self.invalid("MemImportFromShareableHandle", f"shareable handles of type {kind} are not emulated")
+        out[0] = shared.import_handle(ctypes.c_int(handle).value)
+        return SUCCESS
+
+    def legacy_ipc_handle(self, out: int, address: int) -> int:
+        driver: Any = self._driver
+        if not out:
+            self.invalid("IpcGetMemHandle")
+        if not isinstance(driver, SharingDriver):
+            return self.lacks(f"{'hip' if self.hip else 'cu'}IpcGetMemHandle")
+        put_bytes(out, driver.legacy_ipc_handle(address), _IPC_HANDLE)
+        return SUCCESS
 
     # -- mappings
 

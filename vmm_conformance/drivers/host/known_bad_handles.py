@@ -73,6 +73,11 @@ class ReservesTwice(HostDriver):
             return self._reservations[self._bases[0]].end - self._minimum
         return super()._choose_address(size, alignment, hint)
 
+    def _check_map_target(self, address: int, size: int) -> Reservation:
+        reservation = super()._check_map_target(address, size)
+        self._check_not_mapped(address, size)  # by another reservation, whose pages would go with this one's
+        return reservation
+
 
 class ReserveRounds(HostDriver):
     """reserve takes any size."""

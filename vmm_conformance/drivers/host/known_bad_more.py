@@ -11,6 +11,7 @@ from vmm_conformance.contracts import Mutant
 from vmm_conformance.drivers.host import known_bad_courses as courses
 from vmm_conformance.drivers.host import known_bad_handles as handles
 from vmm_conformance.drivers.host import known_bad_mappings as mappings
+from vmm_conformance.drivers.host import known_bad_sharing as sharing
 from vmm_conformance.drivers.host.driver import HostDriver
 from vmm_conformance.drivers.host.known_bad import HostSubject
 
@@ -27,6 +28,7 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     _mutant(2, handles.OddGranularity),
     _mutant(3, handles.SwappedGranularities, "ROCm/rocm-systems#1176"),
     _mutant(4, handles.MovingGranularity),
+    _mutant(5, sharing.TakesAnyOption),
     _mutant(6, courses.RecommendsLess, "ROCm/rocm-systems#1176"),
     _mutant(7, handles.MisalignedBase),
     _mutant(8, handles.IgnoresAlignment, "ROCm/clr hip_vm.cpp, 2024"),
@@ -38,6 +40,7 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     _mutant(19, handles.LeaksMemory, "ROCm/hip#3781"),
     _mutant(21, handles.TakesAnyDevice),
     _mutant(22, handles.StaysExhausted),
+    _mutant(23, sharing.TellsDefaults),
     _mutant(24, handles.ReleaseTakesMapped),
     _mutant(25, handles.UnmapKeepsMemory),
     _mutant(26, handles.CountsTwice),
@@ -61,6 +64,12 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     _mutant(62, mappings.SeamsSplitCopies),
     _mutant(63, courses.RefusesToBridge, "intel/llvm#22671"),
     _mutant(64, mappings.RangeIsReservation, "openucx/ucx#11461"),
+    _mutant(65, sharing.GivesLegacyHandles, "ROCm/clr#265"),
+    _mutant(66, sharing.ExportsAnything),
+    _mutant(67, sharing.ImportsCopies),
+    _mutant(68, sharing.ImportsNeedTheirDescriptor, "ROCm/rocm-systems#8440"),
+    _mutant(69, sharing.ExportsOnce, "ROCm/rocm-systems#8440"),
+    _mutant(70, sharing.ImportsLookForeign, "ROCm/rocm-systems#11606"),
     _mutant(71, mappings.StreamsLeak),
     _mutant(72, mappings.HoldsMemoryForAddresses, "vllm-project/vllm#46203"),
     _mutant(73, courses.HandlesCostDescriptors, "ROCm/rocm-systems#10604"),
@@ -71,5 +80,6 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     _mutant(78, mappings.RefusedUnmapTakesRights),
     _mutant(79, mappings.StickyErrors),
     _mutant(80, mappings.CaptureForbidsMapping),
+    _mutant(81, sharing.LosesMemoryAtExit, "ROCm/clr#265"),
 )
 """One known-bad driver for each further invariant."""

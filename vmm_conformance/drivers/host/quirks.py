@@ -14,6 +14,7 @@ from typing import Final
 from vmm_conformance.contracts import Driver, DriverOptions
 from vmm_conformance.drivers.host import quirky_memory as memory
 from vmm_conformance.drivers.host import quirky_ranges as ranges
+from vmm_conformance.drivers.host import quirky_sharing as sharing
 from vmm_conformance.drivers.host.driver import HostDriver
 
 
@@ -38,8 +39,6 @@ def _breaks(*numbers: int) -> tuple[str, ...]:
     return tuple(f"DRIVER-{number}" for number in numbers)
 
 
-_NO_SHARING: Final = "the contract has no export and import"
-
 QUIRKS: Final[tuple[Quirk, ...]] = (
     Quirk("Q-01", "ROCr up to 6.x", "one unmap over several mappings takes the first alone, and the reservation "
           "cannot be freed", "ROCm/ROCR-Runtime#285", _breaks(41), ranges.UnmapsOneOfSeveral),
@@ -63,9 +62,9 @@ QUIRKS: Final[tuple[Quirk, ...]] = (
     Quirk("Q-10", "ROCm 7.14", "each handle costs a file descriptor: create is out of memory when those are used up",
           "ROCm/rocm-systems#10604, #6661", _breaks(22, 73), memory.FewHandles),
     Quirk("Q-11", "ROCm 7.14", "an imported descriptor must stay open; a second export fails",
-          "ROCm/rocm-systems#8440", reason=_NO_SHARING),
+          "ROCm/rocm-systems#8440", _breaks(68, 69), sharing.OneDescriptor),
     Quirk("Q-12", "ROCm 7.0", "an IPC handle of virtual memory is given out, and corrupts the kernel",
-          "ROCm/clr#265, #266", reason="the contract has no IPC handles"),
+          "ROCm/clr#265, #266", _breaks(65), sharing.LegacyHandles),
     Quirk("Q-13", "ROCm 7.2.1 on gfx1201", "the first work on a fresh mapping reads zeros, and its stores are lost",
           "ROCm/rocm-systems#11693; ROCm/clr#288", _breaks(74), memory.FirstWorkIsLost),
     Quirk("Q-14", "RDNA", "aliases are incoherent within one kernel", "HIP documentation; ROCm/hip#3728",
@@ -79,7 +78,7 @@ QUIRKS: Final[tuple[Quirk, ...]] = (
     Quirk("Q-18", "ROCm on Windows with two devices", "unmap crashes where two devices have access",
           "ROCm/rocm-systems#8402", _breaks(40), ranges.UnmapCrashesWithPeers),
     Quirk("Q-19", "ROCm 7.15", "an imported handle gives the host no access", "ROCm/rocm-systems#11185",
-          reason=_NO_SHARING),
+          _breaks(67), sharing.ImportsTakeNoRights),
     Quirk("Q-20", "clr's memory pools", "reserved addresses count as used memory", "ROCm/rocm-systems#7128",
           _breaks(12), memory.AddressesAreMemory),
     Quirk("Q-21", "clr before 2026", "map waits for streams of the memory's owner, as if it was work; unmap waits for "
@@ -87,7 +86,7 @@ QUIRKS: Final[tuple[Quirk, ...]] = (
     Quirk("Q-22", "ROCr", "each map costs a descriptor for good: after some hundred, map is out of memory; two threads "
           "cannot map at once", "ROCm/mori#455; ROCm/rocm-systems#4363", _breaks(77, 73, 46), memory.MapsRunOut),
     Quirk("Q-23", "ROCm", "an imported handle has the properties of another", "ROCm/rocm-systems#11606",
-          reason=_NO_SHARING),
+          _breaks(70), sharing.ImportsLookForeign),
     Quirk("Q-24", "WSL, vGPU, some builds for RDNA", "virtual memory is offered, and the first map is refused",
           "NVIDIA/cuda-python#1127, #1175", _breaks(1), ranges.OffersWhatItLacks),
     Quirk("Q-25", "XDNA", "unmap destroys the memory's contents", "ROCm/rocm-systems#10798", _breaks(45),

@@ -108,6 +108,11 @@ class ForgetsReservations(HostDriver):
         found = [r for r in self._reservations.values() if r.start <= address < r.end]
         return found[-1] if found else None
 
+    def _check_map_target(self, address: int, size: int) -> Reservation:
+        reservation = super()._check_map_target(address, size)
+        self._check_not_mapped(address, size)  # by another reservation, whose pages would go with this one's
+        return reservation
+
 
 class UnmapCrashesWithPeers(HostDriver):
     """Q-18."""
