@@ -203,7 +203,7 @@ def programs_of(contract: str, count: int, seed: int, *, scenarios: bool = True)
     programs: list[Program] = [scenario.program for scenario in suite.scenarios] if scenarios else []
     for number, exploration in enumerate(suite.explorations):
         drawn: list[bytes] = []
-        generate(max(1, count * exploration.share // total), seed + number, drawn.append, key="mutate")
+        generate(max(1, count * exploration.share // total), seed + number, drawn.append)
         programs += [plug(contract).decode(data, exploration.pins) for data in drawn]
     return programs
 

@@ -89,7 +89,7 @@ def _pins(item: Item) -> dict[str, Any]:
 
 def _draw(items: Sequence[Item], into: list[tuple[Item, bytes]]) -> None:
     for number, item in enumerate(items):
-        generate(item.planned, number, lambda data, item=item: into.append((item, data)), key="benchmark")  # type: ignore[misc] # bound now
+        generate(item.planned, number, lambda data, item=item: into.append((item, data)))  # type: ignore[misc] # bound now
 
 
 def together(items: Sequence[Item]) -> float:
