@@ -160,6 +160,14 @@ def test_a_second_run_on_another_device_does_not_wait() -> None:
     assert notes(history, "return", scope=4, name="drop")
 
 
+def test_parameters_that_are_made_while_a_run_executes_are_the_callers() -> None:
+    planned = plan(TEMPS, TEMP, OUTPUT, PARAMETER)
+    two = Run(probe=Probe.EXECUTING, apart=True), Run(device=1, probe=Probe.TORN_DOWN)
+    history = ran(planned, *two, devices=2, budget=3)
+    short = [each for each in details(history, "memory") if each["status"] != "ok"]
+    assert {(each["code"], each["reason"]) for each in short} == {("RESOURCE_EXHAUSTED", "budget")}
+
+
 def test_a_deadlock_is_a_crash_and_no_hang() -> None:
     class Stuck:
         """Its second scope waits for the first, which is gone."""

@@ -260,7 +260,9 @@ class Harness:
         where = executable, device
         if where not in self.bound:
             buffers = self.configuration.executables[executable].buffers
+            before = self.works_for(0)  # they are the caller's, also where a run is met in its execution
             self.bound[where] = BoundBuffers(self.driver, self.memory[0], device, buffers)
+            self.works_for(before)
         return self.bound[where]
 
     def _close(self, operation: ops.Close) -> Outcome:
