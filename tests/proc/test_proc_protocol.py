@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
+import shutil
+from pathlib import Path
 
 import jsonschema
 import pytest
@@ -74,9 +77,16 @@ def drawn(bench, number):
     return programs
 
 
-def test_programs_come_to_the_same_as_in_one_process_and_every_line_is_in_the_schema(tmp_path, heard):
-    here, there = bench_for("allocator", pool_of_readme()), bench_for("allocator", ProcSubject(far_pool(tmp_path)))
-    for program in drawn(here, 12):
+def in_javascript(folder):
+    if shutil.which("node") is None:
+        pytest.skip("needs node")
+    return f"node {shlex.quote(str(Path(__file__).with_name('far_pool.js')))}"
+
+
+@pytest.mark.parametrize("command", [far_pool, in_javascript], ids=["python", "javascript"])
+def test_programs_come_to_the_same_as_in_one_process_and_every_line_is_in_the_schema(command, tmp_path, heard):
+    here, there = bench_for("allocator", pool_of_readme()), bench_for("allocator", ProcSubject(command(tmp_path)))
+    for program in drawn(here, 8):
         near, far = here.run(program), there.run(program)
         assert calls(far.history) == calls(near.history)
         assert far.judge.findings == near.judge.findings == []
