@@ -1,0 +1,1 @@
+"""Changes code mechanically, one place at a time, and asks what notices; see docs/mutation.md."""

@@ -1,0 +1,179 @@
+"""The checkers: a mutant judges stored histories again, and is found where it says anything else than before.
+
+The histories of a contract are those that each known-bad variant was found by, those of the scenarios, and some of
+the reference's own. What survives them meets the checkers' own tests.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pickle
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from mutation.reference import programs_of, reference
+from mutation.trial import ROOT, forget, own_tests
+from vmm_conformance.checkers.judge import Judge
+from vmm_conformance.history.events import History
+from vmm_conformance.related import all_mutants
+from vmm_conformance.running.kills import first_hit
+from vmm_conformance.running.plugs import plug
+from vmm_conformance.running.session import bench_for
+
+HISTORY: Final = ("ordering", "replay", "state")
+"""Modules of the history that checkers rest on."""
+CONTRACTS: Final = {
+    "allocator": "allocator",
+    "auto": "auto-threshold",
+    "driver": "driver",
+    "flag": "flags",
+    "reservation": "reservation",
+    "scope": "va-remap",
+    "skip": "skip-remap",
+    "step": "skip-remap",
+    "update": "va-remap",
+    "va": "va-remap",
+    "vmm": "vmm-allocator",
+}
+"""The contract of each family of checkers, by the first word of a module's name."""
+TESTS: Final = {
+    "allocator": ("tests/allocator/test_allocator_checker.py", "tests/allocator/test_allocator_parts_checker.py"),
+    "auto-threshold": ("tests/auto/test_auto_checker.py",),
+    "driver": ("tests/driver_suite/test_driver_suite_checker.py",),
+    "flags": ("tests/flags/test_checker.py",),
+    "reservation": (
+        "tests/reservation/test_reservation_checker.py", "tests/reservation/test_reservation_checker_edges.py",
+    ),
+    "va-remap": ("tests/va_remap/test_va_remap_checker.py",),
+    "skip-remap": (
+        "tests/skip_remap/test_step_contents.py", "tests/skip_remap/test_step_layout.py",
+        "tests/skip_remap/test_step_order.py", "tests/skip_remap/test_step_outcome.py",
+        "tests/skip_remap/test_step_remap.py",
+    ),
+    "vmm-allocator": (
+        "tests/vmm_allocator/test_vmm_checker.py", "tests/vmm_allocator/test_vmm_checker_edges.py",
+    ),
+}  # fmt: skip
+"""The checkers' own tests, by contract."""
+LEFT_OUT: Final = ("__init__", "client", "judge")
+"""Modules of the checkers that are tried elsewhere or hold no rule."""
+
+
+def modules() -> list[str]:
+    """The checkers that can be changed, and what they rest on of the history."""
+    names = sorted(file.stem for file in (ROOT / "vmm_conformance" / "checkers").glob("*.py"))
+    return [name for name in names if name not in LEFT_OUT and name.split("_")[0] in CONTRACTS] + list(HISTORY)
+
+
+class Stored(NamedTuple):
+    """One history, what was said of it, and the invariant that it is there for (empty: it has no finding)."""
+
+    history: History
+    said: tuple[object, ...]
+    shows: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckerModule:
+    """One checker; ``count`` random histories of the reference; all are kept in the folder ``store``, if given."""
+
+    module: str
+    count: int
+    store: Path | None
+
+    @property
+    def room(self) -> str:
+        """The package that the module is in."""
+        return "history" if self.module in HISTORY else "checkers"
+
+    @property
+    def path(self) -> Path:
+        """The module's file."""
+        return ROOT / "vmm_conformance" / self.room / f"{self.module}.py"
+
+    @property
+    def name(self) -> str:
+        """The module's full name."""
+        return f"vmm_conformance.{self.room}.{self.module}"
+
+    @property
+    def contracts(self) -> Sequence[str]:
+        """The contracts that the module judges."""
+        return tuple(TESTS) if self.module in HISTORY else (CONTRACTS[self.module.split("_")[0]],)
+
+    @staticmethod
+    def forget() -> None:
+        """Load all checkers anew."""
+        forget("vmm_conformance.checkers", *(f"vmm_conformance.history.{name}" for name in HISTORY))
+        plug.cache_clear()
+
+    def stages(self) -> Sequence[Callable[[], str]]:
+        """The stored histories, then the checkers' own tests."""
+        judged = [partial(judged_again, each, stored(each, self.count, self.store)) for each in self.contracts]
+        tests = ("tests/history",) if self.module in HISTORY else TESTS[self.contracts[0]]
+        return (*judged, partial(own_tests, tests))
+
+
+def judged_again(contract: str, histories: Sequence[Stored]) -> str:
+    """The first thing that is said otherwise of any of ``histories``, in a word."""
+    judge = importlib.import_module(f"vmm_conformance.checkers.{contract.replace('-', '_')}").judge
+    return next((word for each in histories if (word := _otherwise(judge, each))), "")
+
+
+def _otherwise(judge: Callable[[History], Judge], stored: Stored) -> str:
+    """``raises``, ``missed``, ``false``, or what differs else: ``findings`` or ``witnesses``; or nothing."""
+    try:
+        verdicts = judge(stored.history)
+    except Exception:
+        return "raises"
+    said = words(verdicts)
+    if said == stored.said:
+        return ""
+    broken = {finding.invariant for finding in verdicts.findings}
+    if stored.shows and stored.shows not in broken:
+        return f"missed {stored.shows}"
+    if not stored.shows and broken:
+        return f"false {min(broken)}"
+    return "witnesses" if said[0] == stored.said[0] else "findings"
+
+
+def words(verdicts: Judge) -> tuple[object, ...]:
+    """What verdicts come to, but for the texts of messages."""
+    found = Counter((each.invariant, each.seq, each.op, each.cause, each.range) for each in verdicts.findings)
+    return found, +verdicts.witnesses
+
+
+@cache
+def stored(contract: str, count: int, store: Path | None) -> tuple[Stored, ...]:
+    """The histories of ``contract``, made once, or read from a file that belongs to this state of the code."""
+    if store is None:
+        return tuple(made(contract, count))
+    file = store / f"{contract}-{count}.pickle"
+    if not file.exists():
+        store.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(pickle.dumps(tuple(made(contract, count))))
+    found: tuple[Stored, ...] = pickle.loads(file.read_bytes())
+    return found
+
+
+def made(contract: str, count: int) -> Iterator[Stored]:
+    """Histories of known-bad variants first, each the one that it was found by."""
+    for mutant in (each for each in all_mutants() if each.contract == contract):
+        hit = first_hit(mutant, 0, "dev")
+        if hit is not None:
+            yield _stored(contract, bench_for(contract, mutant.subject).run(hit.program).history, mutant.breaks[0])
+
+    subject = (
+        importlib.import_module("vmm_conformance.drivers.subjects").host if contract == "driver" else reference({})
+    )
+    for program in programs_of(contract, {}, count, 2_000):
+        yield _stored(contract, bench_for(contract, subject).run(program).history, "")
+
+
+def _stored(contract: str, history: History, shows: str) -> Stored:
+    verdicts = plug(contract).judge(history)
+    return Stored(history, words(verdicts), shows if any(f.invariant == shows for f in verdicts.findings) else "")
