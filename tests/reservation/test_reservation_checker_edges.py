@@ -109,3 +109,31 @@ def test_a_range_is_not_freed_while_something_is_mapped_in_it() -> None:
     story.gave()
     (finding, *_) = story.judged().findings
     assert (finding.invariant, finding.actual) == ("RES-9", "2 mappings are left in it")
+
+
+@pytest.mark.parametrize("traced", [True, False])
+def test_memory_that_is_shown_may_be_kept_whether_or_not_that_can_be_seen(traced: bool) -> None:
+    def judged(mapping: bool) -> list[str]:
+        story = ready(traced=traced)
+        story.map_to(1, one(0, 1), one(1, 2))
+        if not mapping:
+            story.drop(1)
+        story.call("free", allocation=2)
+        story.refused(PAST)
+        return broken(story)
+
+    assert judged(True) == []
+    assert judged(False) == ["RAW-3"]
+
+
+@pytest.mark.parametrize(("place", "blamed"), [(0, "REMAP-38"), (1, "REMAP-38"), (2, "RES-16")])
+def test_a_failed_remap_is_blamed_for_what_lies_in_its_place_alone(place: int, blamed: str) -> None:
+    story = ready()
+    story.map_to(1, one(0, 1), one(1, 2))
+    story.remaps(1, 2, one(0, 3), one(1, 4))
+    story.unmap(0, 2 * G)
+    story.fails("map", BASE, G, handle(3), 0)
+    story.lost(1)
+    story.asks(3, one(place, 5))
+    story.refused()
+    assert broken(story) == [blamed]

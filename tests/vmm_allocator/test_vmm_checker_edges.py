@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from vmm_tales import STREAMS, A, B, C, G, Tale, broken, slot
 
-from vmm_conformance.contracts import Range, Write
+from vmm_conformance.contracts import NULL, Range, Write
 from vmm_conformance.history.events import HARNESS
 from vmm_conformance.programs.vmm_allocator import Configuration
 
@@ -192,3 +192,63 @@ def test_a_lock_that_nobody_holds_is_nobodys_fault() -> None:
     tale.note("blocked", at="map")
     tale.gave()
     assert broken(tale) == []
+
+
+# -- answers, and what is refused
+
+
+def test_the_reservation_of_an_address_may_be_wider_than_the_allocation() -> None:
+    def judged(own: Range) -> list[str]:
+        tale = Tale()
+        made = tale.allocate(A, 1)
+        tale.look(made, (1, G), own)
+        return broken(tale)
+
+    for wide in (Range(A, G), Range(A - G, 4 * G), Range(A, 2 * G), Range(A - G, 2 * G)):
+        assert judged(wide) == []
+    for narrow in (Range(A + 1, G), Range(A - G, 2 * G - 1)):
+        assert judged(narrow) == ["ALLOC-49"]
+
+
+@pytest.mark.parametrize(("name", "about"), [("allocate", 41), ("map", 41), ("deallocate", 43)])
+def test_who_asks_for_nothing_gets_no_driver_call(name: str, about: int) -> None:
+    tale = Tale()
+    if name == "allocate":
+        tale.wants(0)
+    elif name == "map":
+        tale.maps(tale.allocate(A, 1), slot(0, 0))
+    else:
+        tale.call("deallocate", address=NULL)
+    tale.driver("event_create", 0, result=50)
+    tale.gave(NULL if name == "allocate" else None)
+    assert broken(tale) == [f"ALLOC-{about}"]
+
+
+def test_another_marker_makes_good_for_one_that_was_refused() -> None:
+    def judged(*marks: int) -> list[str]:
+        tale = Tale(markers="per-operation")
+        made = tale.allocate(A, 1)
+        tale.call("deallocate", address=made)
+        for number, status in enumerate(marks):
+            tale.mark(50 + number, status=status)
+        tale.gave()
+        return broken(tale)
+
+    assert judged(0) == judged(801, 0) == []
+    assert judged(801) == judged(0, 801) == ["ALLOC-75"]
+
+
+def test_an_event_that_was_made_to_stay_may_stay() -> None:
+    def judged(status: int) -> list[str]:
+        tale = Tale()
+        made = tale.allocate(A, 1)
+        tale.deallocate(made)
+        tale.synchronize(50, (A, 1))
+        tale.close()
+        if status:
+            tale.driver("event_destroy", 50, status=status, result="injected")
+        tale.gave()
+        return broken(tale)
+
+    assert judged(801) == []
+    assert judged(0) == ["ALLOC-76"]

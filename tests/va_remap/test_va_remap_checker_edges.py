@@ -1,0 +1,56 @@
+"""The checker of ``va-remap`` where a rule just holds, and where it just does not."""
+
+from __future__ import annotations
+
+import pytest
+from va_histories import ALWAYS, OUTPUT, PROFILED, TEMP, TEMPS, details, notes, plan, ran
+
+from vmm_conformance.checkers.va_remap import judge
+from vmm_conformance.contracts import Code, RemapMode
+from vmm_conformance.history.events import Event, History
+from vmm_conformance.programs.va_remap import Fail, Run
+
+R = Run()
+
+
+def again(history: History, event: Event) -> None:
+    """``event`` is there twice."""
+    history.events.insert(history.events.index(event), event)
+
+
+def found(history: History) -> list[str]:
+    return sorted({finding.invariant for finding in judge(history).findings})
+
+
+@pytest.mark.parametrize(("mode", "rule"), [(ALWAYS, "POLICY-135"), (TEMPS, "POLICY-136"), (PROFILED, "POLICY-137")])
+def test_a_run_executes_once(mode: RemapMode, rule: str) -> None:
+    history = ran(plan(mode, TEMP, OUTPUT), R, R)
+    assert found(history) == []
+    again(history, notes(history, "executing", scope=2)[0])
+    assert rule in found(history)
+
+
+def test_an_execution_submits_once() -> None:
+    history = ran(plan(TEMPS, TEMP, OUTPUT), R, R, consumer=True)
+    assert found(history) == []
+    again(history, notes(history, "submit", scope=2)[0])
+    assert "POLICY-144" in found(history)
+
+
+def test_what_a_run_may_keep_is_what_it_was_made_to_keep() -> None:
+    """The allocator refuses one of two temporary buffers; the other one must be back."""
+    history = ran(plan(TEMPS, TEMP, TEMP), Fail("deallocate", 1), Fail("deallocate", 2), R, R)
+    assert found(history) == []
+    kept = ran(plan(TEMPS, TEMP, TEMP), R)
+    requests = notes(kept, "memory", name="deallocate")
+    kept.events.remove(requests[-1])
+    assert found(kept) != []
+
+
+@pytest.mark.parametrize("code", [Code.UNAVAILABLE, Code.INTERNAL])
+def test_an_alias_that_cannot_be_made_is_refused_by_the_allocators_code(code: Code) -> None:
+    history = ran(plan(PROFILED, OUTPUT), R, R, R, Fail("map", 1, code), R)
+    assert found(history) == []
+    answer = details(history, "return", name="execute")[-1]
+    answer["outcome"] = {**answer["outcome"], "code": "OUT_OF_RANGE"}
+    assert "SCOPE-126" in found(history)
