@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from va_histories import ALWAYS, OUTPUT, PROFILED, TEMP, TEMPS, details, notes, plan, ran
+from va_histories import ALWAYS, OUTPUT, PARAMETER, PROFILED, TEMP, TEMPS, G, details, notes, plan, ran, replaced
 
 from vmm_conformance.checkers.va_remap import judge
 from vmm_conformance.contracts import Code, RemapMode
 from vmm_conformance.history.events import Event, History
-from vmm_conformance.programs.va_remap import Fail, Run
+from vmm_conformance.programs.va_remap import Fail, ParseMode, Run
 
 R = Run()
 
@@ -54,3 +54,26 @@ def test_an_alias_that_cannot_be_made_is_refused_by_the_allocators_code(code: Co
     answer = details(history, "return", name="execute")[-1]
     answer["outcome"] = {**answer["outcome"], "code": "OUT_OF_RANGE"}
     assert "SCOPE-126" in found(history)
+
+
+def test_two_temporary_buffers_that_change_places_are_both_elsewhere() -> None:
+    history = ran(plan(TEMPS, TEMP, TEMP), R, R)
+    (told,) = details(history, "executing", scope=2)
+    told["table"] = told["table"][::-1]
+    assert [each.invariant for each in judge(history).findings].count("SCOPE-123") == 2
+
+
+@pytest.mark.parametrize("by", [-G, G])
+def test_a_parameter_is_where_it_was_handed_in(by: int) -> None:
+    history = ran(plan(ALWAYS, PARAMETER), R)
+    (made,) = details(history, "return", name="generate")
+    made["table"] = replaced(made["table"], 0, address=made["table"][0].address + by)
+    assert "SCOPE-124" in found(history)
+
+
+@pytest.mark.parametrize(("code", "wrong"), [("INVALID_ARGUMENT", False), ("ABORTED", True), ("NOT_FOUND", True)])
+def test_an_update_mode_that_is_none_is_refused_by_one_code(code: str, wrong: bool) -> None:
+    history = ran(plan(TEMPS, TEMP), ParseMode("SKIP"))
+    (mode,) = details(history, "mode", text="SKIP")
+    mode["outcome"] = {**mode["outcome"], "code": code}
+    assert found(history) == (["FLAG-153"] if wrong else [])
