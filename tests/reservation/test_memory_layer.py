@@ -161,6 +161,7 @@ def test_a_driver_that_takes_one_mapping_at_a_time() -> None:
         (lambda m: [at(0, None)], Code.INVALID_ARGUMENT, "map_to: None is no allocation of this layer"),
         (lambda m: [at(0, m, size=100)], Code.INVALID_ARGUMENT, "must be multiples of 4096, and the size positive"),
         (lambda m: [at(0, m, size=0)], Code.INVALID_ARGUMENT, "must be multiples of 4096, and the size positive"),
+        (lambda m: [at(0, m, size=-2 * G)], Code.INVALID_ARGUMENT, "must be multiples of 4096, and the size positive"),
         (lambda m: [at(0, m, size=4 * G)], Code.INVALID_ARGUMENT, "16384 bytes from offset 0 leave the allocation"),
         (lambda m: [at(3, m, skip=2 * G)], Code.INVALID_ARGUMENT, "8192 bytes from offset 8192 leave the allocation"),
         (lambda m: [at(3, m), at(5, m)], Code.INVALID_ARGUMENT, "a slice at 40960 follows one that ends at 32768"),

@@ -227,6 +227,37 @@ def test_what_closing_can_give_back_is_given_back() -> None:
     assert order == ["deallocate"] * 3 + ["release"]
 
 
+def test_only_what_may_be_remapped_has_a_place() -> None:
+    for mode, placed in ((TEMPS, (1,)), (PROFILED, (0, 1, 2))):
+        made = executable(plan(mode, PARAMETER, TEMP, OUTPUT))
+        assert Remapping(made, classify(made), 0).to_place() == placed
+
+
+def test_what_is_given_back_at_last_is_given_back_once() -> None:
+    refused = (Fail("deallocate", 1), Fail("deallocate", 2))
+    assert len(requests(ran(plan(TEMPS, TEMP), *refused, R, R, R, Close()), "deallocate")) == 2 + 3
+
+
+def test_a_reservation_is_released_once() -> None:
+    class Both:
+        """The allocator, and the reservation."""
+
+        released = 0
+
+        def synchronize_pending_operations(self, device: int) -> None:
+            """Nothing is pending."""
+
+        def release(self) -> None:
+            self.released += 1
+
+    made = executable(plan(TEMPS, TEMP))
+    held, both = Remapping(made, classify(made), 0), Both()
+    held.allocator = held.reservation = both  # type: ignore[assignment] # stands in for either
+    held.close()
+    held.close()
+    assert both.released == 1
+
+
 def test_a_stream_is_another_whether_older_or_younger() -> None:
     class Memory:
         def stream(self, device: int) -> int:

@@ -78,6 +78,29 @@ def test_a_batch_without_a_marker_has_not_passed(driver: HostDriver) -> None:
     assert timeline.has_passed(batch)
 
 
+def test_what_has_passed_is_not_asked_again_nor_what_came_before_it(world: World) -> None:
+    timeline = Timeline(world.driver, 0, world.streams[0], batched=True, limits=(1, 9 * G))  # type: ignore[arg-type]
+    for number in (1, 2):
+        timeline.defer(Allocation(Range(number * G, G), G, KEY), G)
+    earlier, later = timeline.marked.values()
+    world.driver.driver.stream_synchronize(world.streams[0])
+    assert timeline.has_passed(later)
+    count = len(world.calls)
+    assert timeline.has_passed(earlier)
+    assert timeline.has_passed(later)
+    assert world.driver.since(count) == []
+
+
+def test_a_batch_that_nobody_needs_gives_its_event_once(driver: HostDriver) -> None:
+    timeline, made = Timeline(driver, 0, driver.stream_create(), batched=True, limits=(9, 9 * G)), Range(G, G)
+    timeline.defer(record := Allocation(made, G, KEY), G)
+    batch = timeline.open
+    timeline.flush()
+    timeline.remove(record)
+    timeline.settle(batch)
+    assert len(timeline.spare) == 1
+
+
 # -- when the driver refuses
 
 
