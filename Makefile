@@ -110,7 +110,7 @@ docs-invariants: $(BASE) ## write docs/invariants.md out of the catalogue
 	$(BIN)/vmm-conformance list --markdown > docs/invariants.md.new
 	mv docs/invariants.md.new docs/invariants.md
 
-mutate: $(MUTATION) ## change the reference mechanically, and list the changes that no test notices
+mutate: $(MUTATION) ## change the reference and the checkers mechanically; list what no test notices
 	$(BIN)/python benchmarks/mutate.py --jobs $(JOBS)
 
 clean: ## remove the virtual environment and what tools leave behind
