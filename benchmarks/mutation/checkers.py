@@ -30,7 +30,7 @@ CONTRACTS: Final = {
     "allocator": "allocator",
     "auto": "auto-threshold",
     "driver": "driver",
-    "flag": "flags",
+    **dict.fromkeys(("flag", "flags"), "flags"),
     "reservation": "reservation",
     "scope": "va-remap",
     "skip": "skip-remap",
