@@ -61,7 +61,7 @@ step() {
   return "$status"
 }
 
-step 30 probe probe --driver "$driver" || [ $? != 3 ] || exit 3
+step 50 probe probe --driver "$driver" --refusals || [ $? != 3 ] || exit 3
 isolated=(--driver "$driver" --budget "$budget" --isolation process --timeout 30)
 step 80 driver run --subject "$driver" "${isolated[@]}" --report "$report/driver" || true
 step 60 reference run --subject reference --contract skip-remap --contract flags "${isolated[@]}" \

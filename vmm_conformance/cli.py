@@ -157,6 +157,8 @@ def _add_probe(commands: Any) -> None:
     for option in OPTIONS:
         if option.name == "driver":
             parser.add_argument(f"--{option.name}", **option.arguments())
+    help = "also ask what it answers where documents name no code, each time in a process of its own"
+    parser.add_argument("--refusals", action="store_true", help=help)
     parser.add_argument("--json", action="store_true", help="as JSON")
 
 
@@ -211,7 +213,7 @@ def _points(parsed: argparse.Namespace) -> int:
 def _probe(parsed: argparse.Namespace) -> int:
     from vmm_conformance.commands import probe
 
-    return probe(gather({"driver": parsed.driver}, os.environ)[0], as_json=parsed.json)
+    return probe(gather({"driver": parsed.driver}, os.environ)[0], refusals=parsed.refusals, as_json=parsed.json)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +27,7 @@ from vmm_conformance.reporting.text import count
 from vmm_conformance.reporting.verdicts import Verdict
 from vmm_conformance.running.kills import Kill, kill_matrix
 from vmm_conformance.running.probe import probe as probe_driver
+from vmm_conformance.running.refusals import ask_all
 from vmm_conformance.running.results import ItemResult
 from vmm_conformance.running.session import Item, end_children
 from vmm_conformance.running.subjects import open_driver
@@ -146,11 +148,15 @@ def _hunted(chosen: Sequence[Mutant], seeds: Sequence[int], budget: str, jobs: i
         return kill_matrix(chosen, seeds=seeds, budget=budget, jobs=jobs, only=only, progress=told)
 
 
-def probe(invocation: Invocation, *, as_json: bool = False) -> int:
+def probe(invocation: Invocation, *, refusals: bool = False, as_json: bool = False) -> int:
     """Probe the driver and print what was found; returns 1 if a capability is not as declared."""
     invocation.check_names()
     found = probe_driver(open_driver(invocation.driver))
-    print(json.dumps(found.as_data(), indent=2) if as_json else "\n".join(probed.as_lines(found)))
+    asked = ask_all(invocation.driver) if refusals else ()
+    if as_json:
+        print(json.dumps({**found.as_data(), "refusals": [asdict(refusal) for refusal in asked]}, indent=2))
+    else:
+        print("\n".join(probed.as_lines(found, asked)))
     return 0 if found.kept else 1
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from vmm_conformance.reporting.text import count, size, wrap
 from vmm_conformance.running.probe import Device, Probe, Tried
+from vmm_conformance.running.refusals import Refusal
 
 WIDTH = 100
 NAME = 30
 """Columns of the names on the left."""
 
 
-def as_lines(found: Probe) -> list[str]:
-    """The probe for a terminal."""
+def as_lines(found: Probe, refusals: Sequence[Refusal] = ()) -> list[str]:
+    """The probe for a terminal, with what the driver was asked besides."""
     kind = "a device" if found.real else "no device"
     lines = [_row("driver", f"{found.driver} ({kind} behind it), {count(len(found.devices), 'device')}")]
     for device in found.devices:
@@ -19,6 +22,11 @@ def as_lines(found: Probe) -> list[str]:
     lines += ["", "capabilities, as declared and as tried"]
     for tried in found.capabilities:
         lines += _capability(tried)
+    if refusals:
+        lines += ["", "what it answers where documents name no code"]
+    for refusal in refusals:
+        text = f"{refusal.answer}: {refusal.detail}"
+        lines += wrap(text, WIDTH, indent=f"  {refusal.question:<{NAME - 2}}", hang=" " * NAME)
     return [*lines, "", *_costs(found), "", _conclusion(found)]
 
 
