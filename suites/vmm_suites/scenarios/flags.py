@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from vmm_conformance.contracts import Revision
@@ -17,7 +18,7 @@ from vmm_conformance.programs.flags import (
     Read,
 )
 from vmm_conformance.programs.program import Program
-from vmm_conformance.programs.scenario import Scenario
+from vmm_conformance.programs.scenario import UPSTREAM, Scenario
 
 SKIP, THRESHOLD = 0, 1
 THRESHOLD_RULE: Final = {
@@ -80,15 +81,56 @@ def _twice(revision: Revision) -> Scenario:
     return _scenario("changed-texts", revision, operations, ("FLAG-152",), note)
 
 
-SCENARIOS: Final[tuple[Scenario, ...]] = tuple(
-    scenario
-    for revision in Revision
-    for scenario in (
-        _table(revision, SKIP),
-        _table(revision, THRESHOLD),
-        _defaults(revision),
-        _platforms(revision),
-        _twice(revision),
-    )
+BYTES, FLAGS = Revision.ENV_BYTES, Revision.FLAGS
+UPSTREAM_TESTS: Final = (
+    (BYTES, "NonRocmAlwaysDisabled", SKIP, "CUDA", (None, "1", "true"), ("FLAG-147",)),
+    (BYTES, "RocmDefaultsOnWhenUnset", SKIP, "ROCM", (None,), ("FLAG-151",)),
+    (BYTES, "RocmEmptyStringDefaultsOn", SKIP, "ROCM", ("",), ("FLAG-148",)),
+    (BYTES, "RocmFalseyValuesDisable", SKIP, "ROCM", ("0", "false", "False", "FALSE", "no", "off"), ("FLAG-148",)),
+    (BYTES, "RocmOtherValuesEnable", SKIP, "ROCM", ("1", "true", "yes", "on", "anything"), ("FLAG-148",)),
+    (BYTES, "NonRocmAlwaysZero", THRESHOLD, "CUDA", (None, "4096"), ("FLAG-147",)),
+    (BYTES, "RocmUnsetOrEmptyIsZero", THRESHOLD, "ROCM", (None, ""), ("FLAG-149",)),
+    (BYTES, "RocmParsesValidByteCount", THRESHOLD, "ROCM", ("1", "4096", "1048576"), ("FLAG-149",)),
+    (BYTES, "RocmNonNumericIsZero", THRESHOLD, "ROCM", ("abc", "many"), ("FLAG-149",)),
+    (BYTES, "RocmTrailingGarbageIsZero", THRESHOLD, "ROCM", ("4096x", "12 bytes"), ("FLAG-149",)),
+    (FLAGS, "NonRocmAlwaysDisabled", SKIP, "CUDA", (None, "true"), ("FLAG-147",)),
+    (FLAGS, "RocmFollowsFlag", SKIP, "ROCM", ("true", "false"), ("FLAG-148",)),
+    (FLAGS, "NonRocmAlwaysZero", THRESHOLD, "CUDA", (None, "4096"), ("FLAG-147",)),
+    (FLAGS, "RocmZeroOrNegativeIsZero", THRESHOLD, "ROCM", ("0", "-1", "-4096"), ("FLAG-150",)),
+    (FLAGS, "RocmPositiveFlagPassesThrough", THRESHOLD, "ROCM", ("1", "4096", "1048576"), ("FLAG-150",)),
 )
-"""One of each kind for each revision."""
+"""Upstream's own tests of its two readers (openxla/xla): the name, the setting, and the texts that it is given."""
+
+
+def _upstream(
+    revision: Revision,
+    name: str,
+    setting: int,
+    platform: str,
+    texts: tuple[str | None, ...],
+    exercises: tuple[str, ...],
+) -> Scenario:
+    """One of upstream's tests, each text in a process of its own."""
+    reads = [_read(revision, {} if text is None else {setting: text}, platform) for text in texts]
+    identity = re.sub(r"(?<!^)(?=[A-Z])", "-", name).lower()
+    program = Program("flags", Configuration(revision), _in_processes_of_their_own(reads))
+    told = " or ".join("nothing" if text is None else repr(text) for text in texts)
+    about = ("skip-remap", "copy threshold")[setting]
+    return Scenario(f"{UPSTREAM}{identity}-{revision}", program, exercises, f"{name}: the {about} is given {told}.")
+
+
+SCENARIOS: Final[tuple[Scenario, ...]] = (
+    *(
+        scenario
+        for revision in Revision
+        for scenario in (
+            _table(revision, SKIP),
+            _table(revision, THRESHOLD),
+            _defaults(revision),
+            _platforms(revision),
+            _twice(revision),
+        )
+    ),
+    *(_upstream(*test) for test in UPSTREAM_TESTS),
+)
+"""One of each kind for each revision, and upstream's own."""
