@@ -72,6 +72,7 @@ def _another_program(program: Program, history: History) -> str:
     if history.header.get("configuration") != program.configuration:
         return "its history was made under another configuration"
     begun = [event.args[0] for event in history.events if event.kind == "begin"]
-    if begun != list(program.operations)[: len(begun)]:
+    rounds = getattr(program.configuration, "rounds", 1)
+    if begun != [*program.operations * rounds][: len(begun)]:
         return "its history is one of other operations"
     return ""

@@ -10,8 +10,11 @@ from vmm_conformance.checkers.allocator_leaks import Leaks
 from vmm_conformance.checkers.allocator_ordering import Lifetimes
 from vmm_conformance.checkers.allocator_parts import Counts, Pauses, Peers, Trims
 from vmm_conformance.checkers.judge import Judge
+from vmm_conformance.checkers.series import Series, is_series
 from vmm_conformance.history.events import History
 from vmm_conformance.history.replay import Replay
+
+FLAT = "ALLOCATOR-18"
 
 
 def judge(history: History) -> Judge:
@@ -20,5 +23,6 @@ def judge(history: History) -> Judge:
     replay = Replay(history)
     ledger = Ledger(history.header)
     families = (Layout, Lifetimes, Contents, Refusals, Leaks, Trims, Pauses, Peers, Counts)
-    replay.walk(Watch(replay, ledger, [family(replay, ledger, verdicts) for family in families]))
+    repeated = [Series(replay, verdicts, FLAT)] if is_series(history.header) else []
+    replay.walk(Watch(replay, ledger, [family(replay, ledger, verdicts) for family in families]), *repeated)
     return verdicts

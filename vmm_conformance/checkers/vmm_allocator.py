@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from vmm_conformance.checkers.judge import Judge
+from vmm_conformance.checkers.series import Series, is_series
 from vmm_conformance.checkers.vmm_answers import Answers
 from vmm_conformance.checkers.vmm_calls import Watch
 from vmm_conformance.checkers.vmm_contents import Contents
@@ -13,6 +14,7 @@ from vmm_conformance.checkers.vmm_memory import Behind, Ends
 from vmm_conformance.history.events import History
 from vmm_conformance.history.replay import Replay
 
+FLAT = "ALLOC-185"
 FAMILIES = (Answers, Endings, Behind, Markers, Contents, Ends)
 
 
@@ -21,5 +23,6 @@ def judge(history: History) -> Judge:
     verdicts = Judge()
     replay = Replay(history)
     ledger = Ledger(history.header)
-    replay.walk(Watch(replay, ledger, verdicts, [family(replay, ledger, verdicts) for family in FAMILIES]))
+    repeated = [Series(replay, verdicts, FLAT)] if is_series(history.header) else []
+    replay.walk(Watch(replay, ledger, verdicts, [family(replay, ledger, verdicts) for family in FAMILIES]), *repeated)
     return verdicts

@@ -35,7 +35,8 @@ class Configuration:
 
     ``streams`` is per device; there is one allocator per device. ``peers``: devices reach each other's
     memory. ``eager``: queued work runs at once. ``unmap_spans``, ``access_spans`` and ``partial_map``
-    are the driver's capabilities. ``parts`` are those of `PARTS` whose operations were drawn.
+    are the driver's capabilities. ``parts`` are those of `PARTS` whose operations were drawn. ``rounds``: the program
+    is run so many times in one life of the allocators, and after each time the caller frees all that it has.
     """
 
     devices: int = 1
@@ -50,6 +51,7 @@ class Configuration:
     access_spans: bool = True
     partial_map: bool = True
     parts: tuple[str, ...] = ()
+    rounds: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +300,8 @@ class _Draw:
         self._sizes = _sizes(configuration)
         self._live = 0
         self._parts = configuration.parts
-        weights = WEIGHTS if self._streams > 1 else tuple(entry for entry in WEIGHTS if entry[0] is not Order)
+        left_out = {*((Order,) if self._streams < 2 else ()), *((Fail,) if configuration.rounds > 1 else ())}
+        weights = tuple(entry for entry in WEIGHTS if entry[0] not in left_out)
         optional = dict(entry for part in self._parts for entry in PART_WEIGHTS[part])
         kept = choices.subset((*weights, *optional.items()), keep=176)
         wheel = [kind for kind, weight in kept for _ in range(weight)]

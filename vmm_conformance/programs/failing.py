@@ -7,7 +7,7 @@ process (not initialized, deinitialized, illegal address, launch failed): a call
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from vmm_conformance.contracts import Code, Status
@@ -91,9 +91,12 @@ class Failing:
     """Calls that are made after the last operation can be made to fail."""
 
     def base(self, program: Program) -> Program:
-        """``program`` without failures, and closed by operations of its own."""
+        """``program`` without failures, run once, and closed by operations of its own."""
         kept = tuple(operation for operation in program.operations if type(operation) is not self.fail)
-        return program.with_operations((*kept, *self.closing(program.configuration)))
+        configuration = program.configuration
+        if getattr(configuration, "rounds", 1) > 1:
+            configuration = replace(configuration, rounds=1)
+        return Program(program.contract, configuration, (*kept, *self.closing(configuration)))
 
 
 def _each(close: Callable[[int], Any], count: Callable[[Any], int]) -> Callable[[Any], tuple[Any, ...]]:

@@ -78,7 +78,8 @@ class Configuration:
     Granularities, ``capacity`` and ``budget`` (both per device) in bytes. ``exempt``: memory spaces left
     alone by reclaim. ``slots``: granules of a reservation, of which there are ``reservations`` per device.
     ``streams_end``: the streams are destroyed before the allocator is closed. ``eager``: queued work runs
-    at once.
+    at once. ``rounds``: the program is run so many times in one life of the allocator, and after each time the
+    caller frees all that it has and lets the allocator complete what is pending.
     """
 
     devices: int = 1
@@ -91,6 +92,7 @@ class Configuration:
     reservations: int = 2
     streams_end: bool = False
     eager: bool = False
+    rounds: int = 1
 
 
 @dataclass(frozen=True, slots=True)

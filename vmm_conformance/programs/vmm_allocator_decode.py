@@ -26,7 +26,8 @@ def decoded(data: bytes, pins: Mapping[str, Any]) -> Program:
     length = shortest + choices.below(longest - shortest + 1)
     operations: Operations = []
     while len(operations) < length and not choices.exhausted:
-        operations += draw.next()
+        drawn = draw.next()
+        operations += [each for each in drawn if type(each) is not ops.Fail] if configuration.rounds > 1 else drawn
     return Program(ops.CONTRACT, configuration, tuple(operations))
 
 

@@ -43,8 +43,11 @@ def run(program: Program, subject: Any, open_driver: OpenDriver) -> History:
     with opened(open_driver, options) as driver:
         history.header.update(header(program, subject, driver, options))
         running = _Run(program.configuration, subject, Recorder(driver, history))
-        for number, operation in enumerate(program.operations):
-            running.operation(number, operation)
+        for once in range(program.configuration.rounds):
+            for number, operation in enumerate(program.operations):
+                running.operation(number, operation)
+            if program.configuration.rounds > 1:
+                running.round_over(len(program.operations), once)
         running.finish(len(program.operations))
     return history
 
@@ -99,6 +102,30 @@ class _Run(Parts):
         except DriverError as error:
             outcome = outcome_of("refused", status_name(error.status), f"the caller's own call: {error}")
         self.recorder.event(HARNESS, "end", (outcome,))
+
+    def round_over(self, number: int, once: int) -> None:
+        """One repetition is over: give back all that the caller has, and wait for all work.
+
+        What is held by then the allocator holds for itself. The note ``round`` has each device's free bytes.
+        """
+        self.recorder.op = number
+        try:
+            for device in tuple(self.paused):
+                self.awake(device)
+            self._wait_for_all()
+            for held in tuple(self.live):
+                self._give_up(held, held.last.stream)
+            self._wait_for_all()
+            free = {device: self.driver.mem_info(device).free for device in range(self.devices)}
+            self.recorder.note("round", number=once, free=free)
+        except DriverError as error:
+            self.recorder.note("the caller's own call failed", error=str(error))
+
+    def _wait_for_all(self) -> None:
+        for device in range(self.devices):
+            self.driver.device_synchronize(device)
+        for stream in range(len(self.streams)):
+            self.order.synchronize(stream)
 
     def finish(self, number: int) -> None:
         """Read all live blocks, close with that work still queued, then let everything run."""

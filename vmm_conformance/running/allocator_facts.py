@@ -15,6 +15,7 @@ from vmm_conformance.contracts import (
 )
 from vmm_conformance.programs import allocator as ops
 from vmm_conformance.programs.program import Program
+from vmm_conformance.running.opened import tolerance
 
 PARTS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     ("grow", ("ALLOCATOR-6",)),
@@ -73,6 +74,8 @@ def header(program: Program, subject: Any, driver: Driver, options: DriverOption
         "unmap_waits": driver.capabilities.unmap_waits,
         "traced": bool(capability(subject, "traced")),
         "segment": capability(subject, "segment"),
+        "rounds": program.configuration.rounds,
+        "tolerance": tolerance(driver),
         "reaches": {device: _peers(driver, device) for device in range(driver.device_count)},
         "not_applicable": _not_applicable(subject),
     }

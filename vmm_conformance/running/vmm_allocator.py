@@ -25,7 +25,7 @@ from vmm_conformance.contracts import (
 from vmm_conformance.history.events import HARNESS, History
 from vmm_conformance.programs import vmm_allocator as ops
 from vmm_conformance.programs.program import Program
-from vmm_conformance.running.opened import OpenDriver, opened
+from vmm_conformance.running.opened import OpenDriver, opened, tolerance
 from vmm_conformance.running.outcome import Outcome, attempt
 from vmm_conformance.running.recorder import Recorder
 from vmm_conformance.running.scheduler import Scheduler
@@ -44,7 +44,7 @@ def run(program: Program, subject: Any, open_driver: OpenDriver) -> History:
     with opened(open_driver, options) as driver:
         recorder = Recorder(driver, history)
         streams = [recorder.harness.stream_create(device) for device in range(options.devices)]
-        history.header.update(header(program, subject, options, streams))
+        history.header.update(header(program, subject, options, streams, tolerance(driver)))
         running = _Run(program.configuration, subject, recorder, streams)
         with ExitStack() as stack:
             if running.scheduled and any(type(operation) is ops.Together for operation in program.operations):
@@ -78,12 +78,15 @@ class _Run:
     def all(self, operations: tuple[ops.Operation, ...]) -> None:
         """Make the allocator, run every operation, close with work still queued, then let everything run."""
         opened = self._once(Request("open", {}, self._make))
-        for number, operation in enumerate(operations):
-            self.recorder.op = number
-            self.recorder.event(HARNESS, "begin", (operation,))
-            outcome = opened if opened["status"] != "ok" else self._guarded(operation)
-            self.recorder.event(HARNESS, "end", (outcome,))
-        self.recorder.op = len(operations)
+        for once in range(self.configuration.rounds):
+            for number, operation in enumerate(operations):
+                self.recorder.op = number
+                self.recorder.event(HARNESS, "begin", (operation,))
+                outcome = opened if opened["status"] != "ok" else self._guarded(operation)
+                self.recorder.event(HARNESS, "end", (outcome,))
+            self.recorder.op = len(operations)
+            if self.configuration.rounds > 1 and self.allocator is not None:
+                self._round_over(once)
         if self.allocator is not None:
             self._finish(self.allocator)
         self.recorder.note("drained")
@@ -296,6 +299,19 @@ class _Run:
         return _OK
 
     # -- the end
+
+    def _round_over(self, once: int) -> None:
+        """One repetition is over: give up all that the caller has, and let the allocator complete what is pending."""
+        while self.contexts:
+            self._untag(ops.Untag())
+        for alias in tuple(self.caller.aliases):
+            self._once(self.requests.hide(alias.block.device, alias.slice))
+        for block in tuple(self.caller.blocks):
+            self._once(self.requests.give_up(block.device, block.range))
+        for ordinal in range(len(self.streams)):
+            self._once(self.requests.synchronize(ops.Synchronize(ordinal)))
+        free = {device: self.driver.mem_info(device).free for device in range(len(self.streams))}
+        self.recorder.note("round", number=once, free=free)
 
     def _finish(self, allocator: VmmAllocator) -> None:
         """Use everything once more, close while that is queued, and give the reservations back."""

@@ -30,7 +30,9 @@ def device_configs(configuration: ops.Configuration, streams: Sequence[int]) -> 
     )
 
 
-def header(program: Program, subject: Any, options: DriverOptions, streams: Sequence[int]) -> dict[str, Any]:
+def header(
+    program: Program, subject: Any, options: DriverOptions, streams: Sequence[int], tolerance: int
+) -> dict[str, Any]:
     """What a judge must know. ``spaces`` are the memory spaces that programs name, the host's last."""
     declared = capability(subject, "spaces")
     served = [space for space in declared if space != HOST_SPACE and space in options.spaces] or [0]
@@ -43,6 +45,8 @@ def header(program: Program, subject: Any, options: DriverOptions, streams: Sequ
         "streams": tuple(streams),
         "spaces": (served[0], served[-1], HOST_SPACE),
         "scheduled": scheduled,
+        "rounds": program.configuration.rounds,
+        "tolerance": tolerance,
         "not_applicable": {} if scheduled else {CONCURRENT: "the subject declares scheduled=False"},
         **{name: capability(subject, name) for name in names},
     }

@@ -19,7 +19,7 @@ class Requests:
         self.allocator: VmmAllocator | None = None
         self._makers: dict[type, Callable[[Any], Request | None]] = {
             ops.Allocate: self.allocate, ops.AllocateMapped: self._allocate_mapped, ops.Deallocate: self._deallocate,
-            ops.Map: self._map, ops.Unmap: self._unmap, ops.Synchronize: self._synchronize,
+            ops.Map: self._map, ops.Unmap: self._unmap, ops.Synchronize: self.synchronize,
         }  # fmt: skip
 
     def of(self, operation: Any) -> Request | None:
@@ -127,20 +127,21 @@ class Requests:
         if operation.place is not ops.Place.INSIDE:
             size = self.caller.granule
             elsewhere = self.caller.slice(0, 0, 0, size, operation.place)
-            return self._hide(0, elsewhere) if elsewhere else None
+            return self.hide(0, elsewhere) if elsewhere else None
         alias = self.caller.alias(operation.alias)
         named = self.caller.target(alias, operation.target)
         if named is None:
             return None
         device, slice = named
         if operation.granules == 0:
-            return self._hide(device, slice._replace(size=0))
+            return self.hide(device, slice._replace(size=0))
         own = alias if operation.target is ops.Target.ALIAS else None
-        return self._hide(device, slice)._replace(
+        return self.hide(device, slice)._replace(
             before=lambda: self.caller.use(own.block, alias=own) if own is not None else None
         )
 
-    def _hide(self, device: int, slice: Slice) -> Request:
+    def hide(self, device: int, slice: Slice) -> Request:
+        """An unmapping of a slice."""
         return Request(
             "unmap",
             {"ordinal": device, **_where(slice)},
@@ -150,7 +151,8 @@ class Requests:
 
     # -- the rest
 
-    def _synchronize(self, operation: ops.Synchronize) -> Request:
+    def synchronize(self, operation: ops.Synchronize) -> Request:
+        """The host waits for what is pending."""
         device = operation.device
         return Request(
             "synchronize", {"ordinal": device}, lambda: self.subject.synchronize_pending_operations(device)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from vmm_conformance.contracts import Block, Code, DriverError, SubjectError
+from vmm_conformance.contracts import Block, Code, Driver, DriverError, SubjectError
 from vmm_reference.allocator import Pages, Undo, VmmAllocator
 
 # -- ALLOCATOR-5: nothing is taken away or handed on before its last use is over
@@ -227,4 +227,55 @@ class ClosesOnce(VmmAllocator):
     def close(self) -> None:
         if self.closed and not self.leftover:
             raise SubjectError(Code.FAILED_PRECONDITION, "close: this allocator is closed")
+        super().close()
+
+
+# -- ALLOCATOR-18: repetitions leave nothing behind
+
+
+class HoardsEvents(VmmAllocator):
+    """Keeps the event of each deallocation and growth until it is closed."""
+
+    def __init__(self, driver: Driver, device: int) -> None:
+        super().__init__(driver, device)
+        self.hoard = Undo()
+
+    def retire(self, undo: Undo, stream: int, pages: Pages | None = None) -> None:
+        super().retire(undo, stream, pages)
+        self.hoard.steps.append(self.retired[-1].undo.steps.pop())
+
+    def reuse(self, committed: int, space: int, stream: int) -> Pages | None:
+        pages = super().reuse(committed, space, stream)
+        if pages:
+            self.leftover.pop()
+        return pages
+
+    def close(self) -> None:
+        self.leftover.append(self.hoard)
+        self.hoard = Undo()
+        super().close()
+
+
+class HoardsAddresses(VmmAllocator):
+    """Keeps the addresses that a block has grown out of until it is closed."""
+
+    def __init__(self, driver: Driver, device: int) -> None:
+        super().__init__(driver, device)
+        self.hoard = Undo()
+
+    def retire(self, undo: Undo, stream: int, pages: Pages | None = None) -> None:
+        if pages is not None:
+            super().retire(undo, stream, pages)
+            return
+        reserved, *mapped = undo.steps
+        super().retire(Undo(mapped), stream)
+        self.hoard.steps.append(reserved)
+
+    def close(self) -> None:
+        self.leftover += [retired.undo for retired in self.retired]
+        if self.live or self.retired:
+            self.driver.device_synchronize(self.device)
+        self.retired.clear()
+        self.leftover.append(self.hoard)
+        self.hoard = Undo()
         super().close()

@@ -28,3 +28,10 @@ class GapTooSmall(ExpandableAllocator):
 
     def gap(self, segment: Segment, taken: int, unit: int) -> int:
         return super().gap(segment, taken // 2, unit)
+
+
+class HoardsSpent(ExpandableAllocator):
+    """Keeps every event that it has waited for until it is closed."""
+
+    def destroy_spent(self) -> None:
+        pass

@@ -362,4 +362,21 @@ class QuietFlush(DeviceVmmAllocator):
             super().synchronize_pending_operations(ordinal)
 
 
+# -- 185: repetitions leave nothing behind
+
+
+@mutant(185)
+class NewEventEachTime(Timeline):
+    """Makes an event for each marker, and keeps those that have passed until it is closed."""
+
+    def mark(self) -> int:
+        event = self.driver.event_create(self.device)
+        try:
+            self.driver.event_record(event, self.stream)
+        except DriverError:
+            self.spare.append(event)
+            raise
+        return event
+
+
 MUTANTS = mutant.mutants

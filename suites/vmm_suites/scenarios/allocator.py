@@ -224,4 +224,15 @@ KINDS: Final = (
     ),
 )  # fmt: skip
 
-SCENARIOS: Final[tuple[Scenario, ...]] = (*FAILURES, *GROWTH, *STREAM_ORDER, *KINDS, *PARTS)
+SERIES: Final = (
+    _scenario(
+        "repeated", Configuration(rounds=8),
+        (
+            *(Allocate(100), Allocate(G, 1), Grow(0, 3 * G), Use(0), Deallocate(1, 1), Allocate(G, 1)),
+            *(Synchronize(0), Synchronize(1), Deallocate(0), Allocate(2 * G)),
+        ), (8, 18),
+        "the same eight times over: what is held for later does not grow",
+    ),
+)  # fmt: skip
+
+SCENARIOS: Final[tuple[Scenario, ...]] = (*FAILURES, *GROWTH, *STREAM_ORDER, *KINDS, *PARTS, *SERIES)

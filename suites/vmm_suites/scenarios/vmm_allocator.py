@@ -316,6 +316,13 @@ ENDS: Final = (
         (Allocate(G), AllocateMapped(0, 0, 2), Map(0, 0, 4), Deallocate(1), Fail("unmap", 1, UNKNOWN)), (76,),
         "a mapping is not taken back at the first close",
     ),
+    scenario(
+        "repeated", Configuration(rounds=8),
+        (
+            *(Allocate(G), AllocateMapped(0, 0, 2), Map(0, 0, 4), Use(0, True), Unmap(0), Deallocate(0), Synchronize()),
+            *(Allocate(2 * G), Deallocate(1), Allocate(G), Use(0)),
+        ), (76, 185), "the same eight times over: what is held for later does not grow",
+    ),
 )  # fmt: skip
 
 SCENARIOS: Final[tuple[Scenario, ...]] = (
