@@ -194,7 +194,7 @@ def test_a_quirk_can_be_asked_for(program: Program) -> None:
         (["--emulate", "cuda"], "a command and --emulate go together"),
         (["--", "program.py"], "a command and --emulate go together"),
         (["--emulate", "cuda", "--quirk", "Q-99", "--", "x.py"], "unknown quirk 'Q-99'; accepted: Q-01"),
-        (["--emulate", "cuda", "--quirk", "Q-29", "--", "x.py"], "Q-29 cannot be had on a host driver"),
+        (["--emulate", "cuda", "--quirk", "Q-28", "--", "x.py"], "Q-28 cannot be had on a host driver"),
         (["--emulate", "cuda", "--", "no-such-command"], "the command cannot be run"),
     ],
 )

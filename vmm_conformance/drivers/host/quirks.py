@@ -23,7 +23,7 @@ class Quirk:
     """One profile. ``breaks`` are the invariants that catch it, ``cite`` where it was reported.
 
     ``kind`` is the driver that has it; of those that no host driver can have ``reason`` says why. A profile that
-    breaks nothing has a reason too.
+    no invariant catches has a reason too.
     """
 
     id: str
@@ -45,13 +45,13 @@ QUIRKS: Final[tuple[Quirk, ...]] = (
     Quirk("Q-02", "ROCr 6.2 and 6.3 on consumer devices", "a large reservation takes memory for its bookkeeping",
           "ROCm/ROCR-Runtime#287", _breaks(12), memory.LargeReservationsCost),
     Quirk("Q-03", "clr 7.1 and 7.2", "set_access judges by the first mapping of the reservation, and refuses others",
-          "ROCm/rocm-systems#2516, #2568, #6977", _breaks(52), ranges.AccessByFirstMapping),
+          "ROCm/rocm-systems#2516, #2568, #6977", _breaks(52, 51), ranges.AccessByFirstMapping),
     Quirk("Q-04", "HIP 7.2 on Windows", "set_access over several mappings is refused, each by itself is taken",
           "hipfire#635, #643", _breaks(51), ranges.AccessOneByOne),
     Quirk("Q-05", "clr 2024", "reserve checks the alignment and then ignores it", "ROCm/clr hip_vm.cpp, 2024; "
           "vllm-project/vllm#43022", _breaks(8), ranges.ReserveIgnoresAlignment),
     Quirk("Q-06", "clr up to 2025", "map succeeds where it was refused, and holds on to the memory; retain does not "
-          "count; a free or unmap of nothing crashes", "ROCm/clr hip_vm.cpp, 2024", _breaks(31, 33, 43, 29, 16),
+          "count; a free or unmap of nothing crashes", "ROCm/clr hip_vm.cpp, 2024", _breaks(31, 32, 33, 43, 29, 16),
           ranges.MapAlwaysSucceeds),
     Quirk("Q-07", "ROCm on Linux, 6.4 to 7.2", "memory that was mapped comes back when its addresses are freed, and "
           "not before", "ROCm/hip#3781; vllm-project/vllm#46203", _breaks(72), memory.MemoryWaitsForAddresses),
@@ -63,8 +63,8 @@ QUIRKS: Final[tuple[Quirk, ...]] = (
           "ROCm/rocm-systems#10604, #6661", _breaks(22, 73), memory.FewHandles),
     Quirk("Q-11", "ROCm 7.14", "an imported descriptor must stay open; a second export fails",
           "ROCm/rocm-systems#8440", _breaks(68, 69), sharing.OneDescriptor),
-    Quirk("Q-12", "ROCm 7.0", "an IPC handle of virtual memory is given out, and corrupts the kernel",
-          "ROCm/clr#265, #266", _breaks(65), sharing.LegacyHandles),
+    Quirk("Q-12", "ROCm 7.0", "an IPC handle of virtual memory is given out; it corrupts the kernel, and memory "
+          "is lost until the next boot", "ROCm/clr#265, #266", _breaks(65, 81), sharing.LegacyHandles),
     Quirk("Q-13", "ROCm 7.2.1 on gfx1201", "the first work on a fresh mapping reads zeros, and its stores are lost",
           "ROCm/rocm-systems#11693; ROCm/clr#288", _breaks(74), memory.FirstWorkIsLost),
     Quirk("Q-14", "RDNA", "aliases are incoherent within one kernel", "HIP documentation; ROCm/hip#3728",
@@ -73,8 +73,8 @@ QUIRKS: Final[tuple[Quirk, ...]] = (
           "hipfire#655, #737", _breaks(39), memory.SecondMappingShowsFirst),
     Quirk("Q-16", "ROCm, reported in 2026", "freeing addresses that were mapped loses track of who reserves them "
           "next", "ROCm/rocm-systems#2980", _breaks(9), ranges.ForgetsReservations),
-    Quirk("Q-17", "ROCm on Windows", "reservations and memory share one budget", "ROCm/rocm-systems#6191, #9823",
-          _breaks(12), memory.OneBudget),
+    Quirk("Q-17", "ROCm on Windows", "reservations and memory share one budget, and addresses run out with rounds of "
+          "reserving and freeing", "ROCm/rocm-systems#6191, #9823", _breaks(12, 18), memory.OneBudget),
     Quirk("Q-18", "ROCm on Windows with two devices", "unmap crashes where two devices have access",
           "ROCm/rocm-systems#8402", _breaks(40), ranges.UnmapCrashesWithPeers),
     Quirk("Q-19", "ROCm 7.15", "an imported handle gives the host no access", "ROCm/rocm-systems#11185",
@@ -89,7 +89,7 @@ QUIRKS: Final[tuple[Quirk, ...]] = (
           _breaks(70), sharing.ImportsLookForeign),
     Quirk("Q-24", "WSL, vGPU, some builds for RDNA", "virtual memory is offered, and the first map is refused",
           "NVIDIA/cuda-python#1127, #1175", _breaks(1), ranges.OffersWhatItLacks),
-    Quirk("Q-25", "XDNA", "unmap destroys the memory's contents", "ROCm/rocm-systems#10798", _breaks(45),
+    Quirk("Q-25", "XDNA", "unmap destroys the memory's contents", "ROCm/rocm-systems#10798", _breaks(45, 44),
           memory.UnmapDestroys),
     Quirk("Q-26", "CUDA", "unmap never waits for work in flight", "NVIDIA/cuda-python#2886; pytorch/pytorch#196258",
           reason="it breaks no rule, and is what the host driver does unless told otherwise"),
@@ -97,8 +97,8 @@ QUIRKS: Final[tuple[Quirk, ...]] = (
           "NVIDIA/cuda-python#2345", _breaks(11), ranges.HintIsDemand),
     Quirk("Q-28", "ROCr", "address_free refuses while something is mapped whose handle is released",
           "ROCm/ROCR-Runtime#257", reason="it breaks no rule: whatever is mapped has to be unmapped first"),
-    Quirk("Q-29", "gfx1201 with PyTorch 2.12", "map hangs", "pytorch/pytorch#192259",
-          reason="a call that never returns would hang whoever asks for the profile"),
+    Quirk("Q-29", "gfx1201 with PyTorch 2.12", "map hangs where something was mapped before", "pytorch/pytorch#192259",
+          (), ranges.MapHangs, "the verdict is a timeout, with --vmm-isolation process; without it the run hangs"),
     Quirk("Q-30", "clr 2024 to 2026", "address_free takes any address inside a reservation, and ignores the size",
           "ROCm/clr hip_vm.cpp", _breaks(13, 14), ranges.FreesByContainment),
 )  # fmt: skip

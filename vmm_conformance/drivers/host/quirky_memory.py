@@ -7,7 +7,7 @@ from typing import Final
 
 from vmm_conformance.contracts import Access, DriverError, DriverOptions, Granularity, MemoryInfo, Range, Status
 from vmm_conformance.drivers.host.driver import HostDriver
-from vmm_conformance.drivers.host.known_bad_courses import HandlesCostDescriptors, MapsOneAtATime
+from vmm_conformance.drivers.host.known_bad_courses import HandlesCostDescriptors, MapsOneAtATime, UsesAddressesOnce
 from vmm_conformance.drivers.host.objects import Handle, Mapping, Part, Region, Reservation, Rights
 from vmm_conformance.drivers.host.streams import Task
 from vmm_conformance.drivers.host.system import PUNCH_HOLE
@@ -50,7 +50,7 @@ class AddressesAreMemory(_ChargesReservations):
         return size
 
 
-class OneBudget(HostDriver):
+class OneBudget(UsesAddressesOnce):
     """Q-17."""
 
     def mem_info(self, device: int = 0) -> MemoryInfo:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import NoReturn
 
 from vmm_conformance.contracts import DriverError, Status
@@ -139,6 +140,15 @@ class WaitsForOwner(HostDriver):
         for queue in (*self._streams.values(), *self._destroyed):
             if queue.device in owners:
                 self._drain(queue)
+
+
+class MapHangs(HostDriver):
+    """Q-29."""
+
+    def map(self, address: int, size: int, handle: int, *, offset: int = 0) -> None:
+        while address in self._gone:
+            time.sleep(1)
+        super().map(address, size, handle, offset=offset)
 
 
 class OffersWhatItLacks(HostDriver):

@@ -11,6 +11,7 @@ from vmm_conformance.drivers.host.known_bad_sharing import (
     GivesLegacyHandles,
     ImportsLookForeign,
     ImportsNeedTheirDescriptor,
+    LosesMemoryAtExit,
 )
 from vmm_conformance.drivers.host.objects import Mapping
 
@@ -32,7 +33,7 @@ class OneDescriptor(ImportsNeedTheirDescriptor):
         return descriptor
 
 
-class LegacyHandles(GivesLegacyHandles):
+class LegacyHandles(GivesLegacyHandles, LosesMemoryAtExit):
     """Q-12, but for what becomes of the kernel."""
 
 
