@@ -199,3 +199,42 @@ def test_what_a_failed_pause_cannot_put_back_is_put_back_by_the_next_call(
     assert world.calls() == (later if refused == "map" else [*later, "map", "set_access"])
     assert [world.read(block) for block in blocks] == [b"a", b"b", b"c"]
     assert {world.host.get_access(block.address, 0) for block in blocks} == {Access.READ_WRITE}
+
+
+def test_memory_that_a_pause_could_not_release_is_released_before_new_memory_is_had() -> None:
+    world = World(capacity=G)
+    block = world.written(b"a")
+    world.fail("release")
+    world.allocator.pause(backup=True)
+    assert world.host.live().handles == 1
+    world.allocator.resume()
+    world.allocator.trim()
+    assert world.read(block) == b"a"
+    assert world.host.live().handles == 1
+    assert world.allocator.backups == {}
+
+
+def test_memory_that_can_not_be_released_is_not_taken_for_what_comes_after_it(world: World) -> None:
+    block = world.written(b"a")
+    world.fail("release", 1)
+    world.fail("release", 2)
+    world.allocator.pause(backup=True)
+    world.allocator.resume()
+    world.recorder.faults.clear()
+    world.calls()
+    world.allocator.trim()
+    assert world.calls() == ["release"]
+    assert world.read(block) == b"a"
+    assert world.host.live().handles == 1
+
+
+def test_what_a_failed_pause_cannot_put_back_is_put_back_before_all_is_given_back(world: World) -> None:
+    for value in (b"a", b"b"):
+        world.written(value)
+    world.fail("unmap", 2)
+    world.fail("map")
+    with pytest.raises(DriverError, match="unmap"):
+        world.allocator.pause(backup=True)
+    world.calls()
+    world.allocator.close()
+    assert world.calls()[:2] == ["map", "set_access"]

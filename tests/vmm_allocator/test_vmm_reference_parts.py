@@ -123,6 +123,19 @@ def test_memory_that_could_not_be_released_is_had_when_it_is_needed(short: World
     assert short.allocator.allocate(0, 8 * G).size == 8 * G
 
 
+def test_a_slice_is_free_where_only_its_memory_could_not_be_given_back(world: World) -> None:
+    reservation = world.reservation()
+    world.driver.failing += ["set_access", "release"]
+    with pytest.raises(DriverError, match="on purpose"):
+        at(world, reservation, 0, 2)
+    world.driver.failing.append("release")
+    assert at(world, reservation, 0, 2) == (reservation.range.address, 2 * G)
+    world.driver.failing.clear()
+    world.allocator.allocate(0, G)
+    world.allocator.devices[0].retry_dying()
+    assert not world.allocator.devices[0].dying
+
+
 # -- memory is short
 
 
