@@ -55,6 +55,7 @@ def replayed(program: Program, spec: str, subject: object, invocation: Invocatio
         judged = bench.run(program)
     except Ended as ended:
         result.state = ended.kind
+        ended.trail = ""  # there is no report that would keep it
         result.endings = [ending_of(bench, Lost(program, 1, ended), small=False)]
         return result
     result.executed, result.witnesses = 1, dict(judged.judge.witnesses)

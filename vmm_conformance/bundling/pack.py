@@ -30,17 +30,16 @@ def pack(source: Path, target: Path) -> Path:
 
 
 def evidence_of(document: Document) -> list[str]:
-    """The names of the programs and histories that a report rests on.
-
-    Of a program that ended its process there is no history.
-    """
+    """The names of the programs and histories that a report rests on."""
     names = []
     for section in document.data["subjects"]:
         for entry in section["invariants"]:
             if entry["failures"]:
                 program = str(entry["program"])
                 names += [program, history_of(program)]
-        names += [str(ending["file"]) for item in section["items"] for ending in item.get("endings", ())]
+        endings = [ending for item in section["items"] for ending in item.get("endings", ())]
+        names += [str(ending["file"]) for ending in endings]
+        names += [str(ending["trail"]) for ending in endings if ending.get("trail")]
     return names
 
 

@@ -12,12 +12,13 @@ from datetime import date
 from typing import Any, Final
 
 from vmm_conformance.catalogue import Catalogue, Invariant
+from vmm_conformance.reporting.endings import from_data
 from vmm_conformance.reporting.html.documents import Document
 from vmm_conformance.reporting.json_report import to_json
 from vmm_conformance.reporting.model import DriverInfo, Report, SubjectInfo
 from vmm_conformance.reporting.report import NOT_RUN, gather
 from vmm_conformance.reporting.text import count, few
-from vmm_conformance.running.results import Coverage, Ending, Failure, ItemResult
+from vmm_conformance.running.results import Coverage, Failure, ItemResult
 from vmm_conformance.running.session import Options
 from vmm_conformance.waivers.listed import Waivers, waivers_of
 
@@ -160,7 +161,7 @@ def _results(document: Document) -> Iterator[ItemResult]:
             if "witnesses" not in item:
                 raise MergeError(f"{document.label} was written by an older version: its items have no witnesses")
             failures = [_failure(failure) for failure in found if failure["item"] == item["id"]]
-            endings = [Ending(**{k: v for k, v in ending.items() if k != "file"}) for ending in item["endings"]]
+            endings = list(map(from_data, item["endings"]))
             yield ItemResult(
                 item["id"], item["kind"], item["contract"], section["subject"]["spec"], driver, item["planned"],
                 item["executed"], item["state"], item["witnesses"], failures, item["unknown"], item["untested"],
@@ -249,15 +250,19 @@ def _with_evidence(report: Report, documents: Sequence[Document]) -> tuple[Data,
     """The report as data with the drawings of its failures, and the report that each program's files lie beside."""
     known: dict[tuple[str, str], tuple[Data, int]] = {}
     evidence: dict[str, int] = {}
+    endings: dict[str, Data] = {}
     for number, document in enumerate(documents):
         for section in document.data["subjects"]:
             for entry in section["invariants"]:
                 for failure in entry["failures"]:
                     known.setdefault((failure["item"], entry["id"]), (failure, number))
-            endings = [ending["file"] for item in section["items"] for ending in item["endings"]]
-            evidence |= {file: number for file in endings if file not in evidence}
+            own = {ending["file"]: ending for item in section["items"] for ending in item["endings"]}
+            evidence |= {file: number for file in own if file not in evidence}
+            endings = own | endings
     data = to_json(report)
     for section in data["subjects"]:
+        for item in section["items"]:
+            item["endings"] = [endings[ending["file"]] for ending in item["endings"]]
         for entry in section["invariants"]:
             found = [known[failure["item"], entry["id"]] for failure in entry["failures"]]
             entry["failures"] = [each if not n else {**each, "picture": None} for n, (each, _) in enumerate(found)]

@@ -6,7 +6,7 @@ ran, or one thing the harness did. `FIELDS` says what the arguments of each kind
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -114,6 +114,15 @@ class Event:
         return f"<{where} {self.kind}({arguments}) -> {self.status} {self.result!r}>"
 
 
+_follow: Callable[[History], None] | None = None
+
+
+def follow(follower: Callable[[History], None] | None) -> None:
+    """Call ``follower`` with every history that is begun in this process from now on, or no more with None."""
+    global _follow
+    _follow = follower
+
+
 @dataclass(slots=True)
 class History:
     """The events of one run, and what they belong to.
@@ -124,6 +133,10 @@ class History:
 
     header: dict[str, Any] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if _follow is not None:
+            _follow(self)
 
     def __iter__(self) -> Iterator[Event]:
         return iter(self.events)

@@ -36,10 +36,17 @@ class HistoryError(ValueError):
 
 def dumps(history: History) -> str:
     """``history`` as text."""
-    head = {"format": FORMAT, "version": VERSION, "header": _encode(history.header)}
-    lines = [json.dumps(head)]
-    lines += [json.dumps(_line(event), separators=(",", ":")) for event in history.events]
-    return "\n".join(lines) + "\n"
+    return "\n".join([head_line(history), *map(event_line, history.events)]) + "\n"
+
+
+def head_line(history: History) -> str:
+    """The first line of its text."""
+    return json.dumps({"format": FORMAT, "version": VERSION, "header": _encode(history.header)})
+
+
+def event_line(event: Event) -> str:
+    """The line of one event."""
+    return json.dumps(_line(event), separators=(",", ":"))
 
 
 def loads(text: str, resolve: Resolve) -> History:

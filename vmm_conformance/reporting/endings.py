@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from vmm_conformance.reporting.model import ItemReport, Report, SubjectReport
-from vmm_conformance.reporting.programs import FOLDER, program_name, write_data
+from vmm_conformance.reporting.programs import FOLDER, HISTORIES, program_name, write_data, write_text
 from vmm_conformance.reporting.screen import replay_command
 from vmm_conformance.reporting.text import count, pairs, wrap
 from vmm_conformance.running.results import Ending
@@ -18,6 +18,11 @@ def ending_name(kind: str, item: str, spec: str) -> str:
     """The name of the file with the program that ended its process in the item ``item``."""
     part = re.sub(r"[^A-Za-z0-9_.]+", "-", item.removesuffix(f"[{spec}]")).strip("-")
     return program_name(f"{kind}-{part}", spec)
+
+
+def trail_name(kind: str, item: str, spec: str) -> str:
+    """The file with what was recorded until that process ended, relative to the report."""
+    return f"{HISTORIES}/{ending_name(kind, item, spec).removesuffix('.json')}.jsonl"
 
 
 def replay_isolated(file: str, spec: str, driver: str) -> str:
@@ -47,6 +52,9 @@ def describe_ending(ending: Ending, item: str, file: str, spec: str, driver: str
         *wrap(f"program of {length}, {ending.repeats}{others}", width, indent="  "),
     ]
     lines += [f"    {frame}" for frame in ending.stack]
+    if ending.history:
+        recorded = count(ending.history.count("\n") - 1, "event")
+        lines.append(f"  {recorded} recorded until then, in {HISTORIES}/{Path(file).stem}.jsonl")
     return [*lines, f"  {replay_isolated(file, spec, driver)}"]
 
 
@@ -67,7 +75,9 @@ def write_endings(report: Report, directory: Path) -> list[Path]:
 
 
 def write_ending(directory: Path, ending: Ending, item: str, spec: str) -> Path:
-    """Write one such program below ``directory``, whole or not at all."""
+    """Write one such program, and what was recorded of it, below ``directory``, each whole or not at all."""
+    if ending.history:
+        write_text(directory / trail_name(ending.kind, item, spec), ending.history)
     return write_data(directory / FOLDER / ending_name(ending.kind, item, spec), ending.program)
 
 
@@ -83,4 +93,10 @@ def as_data(ending: Ending, item: str, spec: str) -> dict[str, Any]:
         "times": ending.times,
         "program": ending.program,
         "file": f"{FOLDER}/{ending_name(ending.kind, item, spec)}",
+        "trail": trail_name(ending.kind, item, spec) if ending.history else None,
     }
+
+
+def from_data(data: dict[str, Any]) -> Ending:
+    """The inverse of `as_data`, without what was recorded, which is a file."""
+    return Ending(**{name: value for name, value in data.items() if name not in ("file", "trail")})

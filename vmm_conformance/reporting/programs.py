@@ -38,10 +38,11 @@ def write_program(directory: Path, failure: Failure, spec: str) -> Path:
 
 def write_data(path: Path, program: dict[str, Any]) -> Path:
     """Write a program's JSON data to ``path``, whole or not at all, and return ``path``."""
-    return _write(path, layout(program))
+    return write_text(path, layout(program))
 
 
-def _write(path: Path, text: str) -> Path:
+def write_text(path: Path, text: str) -> Path:
+    """Write ``text`` to ``path``, whole or not at all, and return ``path``."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=path.suffix)
     with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -58,7 +59,7 @@ def write_programs(report: Report, directory: Path) -> list[Path]:
 def write_histories(report: Report, directory: Path) -> list[Path]:
     """Write the histories in which those programs broke them, see `history.files`."""
     return [
-        _write(directory / HISTORIES / history_name(failure.invariant, spec), failure.history)
+        write_text(directory / HISTORIES / history_name(failure.invariant, spec), failure.history)
         for spec, failure in _shortest(report)
         if failure.history
     ]

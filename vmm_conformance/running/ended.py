@@ -13,15 +13,17 @@ class Ended(Exception):
 
     ``kind`` is ``crash`` or ``timeout``, ``how`` says it in words, ``op`` is the operation that the journal
     names (-1 before the first, the program's length while the subject was closed), and ``stack`` are the
-    innermost Python frames, as far as the process could tell them.
+    innermost Python frames, as far as the process could tell them. ``trail`` is the history up to there as text
+    (see `history.files`), empty where none was asked for.
     """
 
-    def __init__(self, kind: str, how: str, op: int, stack: tuple[str, ...] = ()) -> None:
+    def __init__(self, kind: str, how: str, op: int, stack: tuple[str, ...] = (), trail: str = "") -> None:
         super().__init__(how)
         self.kind = kind
         self.how = how
         self.op = op
         self.stack = stack
+        self.trail = trail
 
 
 class Broke(Exception):

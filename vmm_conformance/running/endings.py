@@ -49,6 +49,7 @@ def ending_of(bench: Runs, lost: Lost, *, small: bool = True, times: int = 1) ->
         repeats=repeats,
         programs_before=lost.before,
         times=times,
+        history=again.trail,
     )
 
 
@@ -67,10 +68,10 @@ def _small(bench: Runs, lost: Lost) -> Program:
     return shrink(cut, fails, runs=left)
 
 
-def _end(bench: Runs, program: Program, kind: str) -> Ended | None:
-    """How ``program`` ends its process, if it does so in the same way."""
+def _end(bench: Runs, program: Program, kind: str, *, whole: bool = False) -> Ended | None:
+    """How ``program`` ends its process, if it does so in the same way; with ``whole`` what was recorded comes back."""
     try:
-        bench.brief(program)
+        (bench.run if whole else bench.brief)(program)
     except Ended as ended:
         return ended if ended.kind == kind else None
     return None
@@ -78,6 +79,7 @@ def _end(bench: Runs, program: Program, kind: str) -> Ended | None:
 
 def _confirmed(bench: Runs, lost: Lost, small: Program) -> tuple[Program, Ended, str]:
     runs = CONFIRMING[lost.ended.kind]
-    ends = [end for end in (_end(bench, small, lost.ended.kind) for _ in range(runs)) if end is not None]
+    tried = [_end(bench, small, lost.ended.kind, whole=True) for _ in range(runs)]
+    ends = [end for end in tried if end is not None]
     label = "deterministic" if len(ends) == runs else f"flaky {len(ends)}/{runs}"
     return (small, ends[0], label) if ends else (lost.program, lost.ended, label)

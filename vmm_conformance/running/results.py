@@ -48,7 +48,7 @@ class Ending:
     ``kind`` is ``crash`` or ``timeout``, ``how`` says it in words. ``op`` is the operation that did not return (-1
     before the first, the program's length while the subject was closed). ``program`` is the program's JSON form,
     made small; ``stack`` the innermost Python frames; ``repeats`` how many re-runs of it ended the same way;
-    ``times`` how many programs of the item ended so.
+    ``times`` how many programs of the item ended so; ``history`` the text of what was recorded up to there.
     """
 
     kind: str
@@ -59,6 +59,7 @@ class Ending:
     repeats: str = "deterministic"
     programs_before: int = 0
     times: int = 1
+    history: str = ""
 
 
 @dataclass(slots=True)

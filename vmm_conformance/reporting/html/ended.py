@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from vmm_conformance.reporting.endings import replay_isolated, where
+from vmm_conformance.reporting.endings import from_data, replay_isolated, where
 from vmm_conformance.reporting.html.columns import Column
 from vmm_conformance.reporting.text import pairs
-from vmm_conformance.running.results import Ending
 
 
 def ended(column: Column) -> list[dict[str, Any]]:
@@ -17,7 +16,7 @@ def ended(column: Column) -> list[dict[str, Any]]:
 
 
 def _ending(item: dict[str, Any], data: dict[str, Any], column: Column) -> dict[str, Any]:
-    made = Ending(**{name: value for name, value in data.items() if name != "file"})
+    made = from_data(data)
     return {
         **data,
         "item": item["id"],

@@ -18,6 +18,7 @@ from vmm_conformance.running import journal
 from vmm_conformance.running.dying import die_with
 from vmm_conformance.running.ended import Ended
 from vmm_conformance.running.explore import COLLECT_AFTER, Bench, Judged
+from vmm_conformance.running.isolated.trail import Trail
 
 FATAL: Final = frozenset({Status.ILLEGAL_ADDRESS, Status.LAUNCH_FAILED})
 """Statuses after which a real device answers nothing else any more, for as long as the process lives."""
@@ -34,7 +35,10 @@ class Place(NamedTuple):
 
 
 class Request(NamedTuple):
-    """Run ``program``, or with None only make the subject. Without ``whole`` the history stays in the child."""
+    """Run ``program``, or with None only make the subject.
+
+    Without ``whole`` the history stays in the child; with it, it outlives the child as far as it came.
+    """
 
     place: Place
     program: Program | None
@@ -55,18 +59,18 @@ class Answer(NamedTuple):
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Serve. ``arguments`` are file numbers (the connection, the journal, the stack file) and the parent's id."""
-    connection, notes, stack, parent = map(int, arguments)
+    """Serve. ``arguments`` are file numbers (connection, journal, stack file, trail) and the parent's id."""
+    connection, notes, stack, trail, parent = map(int, arguments)
     die_with(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, which ends us
     faulthandler.enable(stack, all_threads=False)
     faulthandler.register(TELL_STACK, stack, all_threads=False)
     journal.keep(journal.Journal(notes))
     gc.set_threshold(*COLLECT_AFTER)
-    serve(Connection(connection))
+    serve(Connection(connection), Trail(trail))
 
 
-def serve(connection: Connection) -> None:
+def serve(connection: Connection, trail: Trail) -> None:
     """Answer until the other end closes."""
     while True:
         try:
@@ -74,6 +78,7 @@ def serve(connection: Connection) -> None:
         except EOFError:
             return
         journal.began(journal.OUTSIDE)
+        trail.begin(kept=request.whole)
         connection.send(answer(request))
 
 

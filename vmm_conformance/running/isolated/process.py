@@ -18,6 +18,7 @@ from typing import Any, Final
 from vmm_conformance.running.dying import ended_how
 from vmm_conformance.running.ended import CRASH, TIMEOUT, Ended
 from vmm_conformance.running.isolated.child import TELL_STACK, Answer, Request
+from vmm_conformance.running.isolated.trail import trail_in
 from vmm_conformance.running.journal import SIZE, Journal
 
 FRAMES: Final = 6
@@ -38,10 +39,10 @@ class Child:
     """One child process, in a session of its own so that what it starts ends with it."""
 
     def __init__(self) -> None:
-        self._notes, self._stack = _shared("journal", SIZE), _shared("stack", 0)
+        self._notes, self._stack, self._trail = _shared("journal", SIZE), _shared("stack", 0), _shared("trail", 0)
         self._journal = Journal(self._notes)
         self._connection, theirs = Pipe()
-        files = (theirs.fileno(), self._notes, self._stack)
+        files = (theirs.fileno(), self._notes, self._stack, self._trail)
         command = [sys.executable, "-c", _BOOT, json.dumps(sys.path), *map(str, (*files, os.getpid()))]
         self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=files, start_new_session=True)
         theirs.close()
@@ -58,14 +59,18 @@ class Child:
             self._wait(patience)
             answer: Any = self._connection.recv()
         except (EOFError, OSError):
-            raise self._ended() from None
-        except Ended:
-            raise
+            raise self._with_trail(self._ended(), request) from None
+        except Ended as ended:
+            raise self._with_trail(ended, request) from None
         except Exception as error:  # what it sent is no message: its memory is no longer sound
             raise Ended(CRASH, f"sent what is no answer ({type(error).__name__})", self._journal.read()[1]) from None
         if not isinstance(answer, Answer):
             raise Ended(CRASH, "sent what is no answer", self._journal.read()[1])
         return answer
+
+    def _with_trail(self, ended: Ended, request: Request) -> Ended:
+        ended.trail = trail_in(self._trail) if request.whole else ""
+        return ended
 
     def _wait(self, patience: float) -> None:
         """Return when there is something to read; the watchdog."""
@@ -102,6 +107,7 @@ class Child:
         self._journal.close()
         os.close(self._notes)
         os.close(self._stack)
+        os.close(self._trail)
 
 
 class Keeper:
