@@ -14,7 +14,7 @@ from vmm_conformance.programs import allocator as ops
 from vmm_conformance.programs.files import from_data, to_data
 from vmm_conformance.programs.program import Program
 from vmm_conformance.running.allocator import run
-from vmm_conformance.running.session import bench_for
+from vmm_conformance.running.session import Options, bench_for, plan
 from vmm_reference.mutants.allocator import MUTANTS
 from vmm_reference.subject import reference
 
@@ -160,6 +160,12 @@ def test_a_series_frees_all_between_its_rounds_and_closes_once() -> None:
     judged = bench_for("allocator", reference).run(REPEATED).judge
     assert judged.findings == []
     assert judged.witnesses[FLAT] == 1
+
+
+def test_a_program_of_a_series_counts_as_often_as_it_is_repeated() -> None:
+    items = plan({"reference": reference}, Options("ci"))
+    planned = {item.id: item.planned for item in items if item.kind == "exploration"}
+    assert planned["allocator/explore/series[reference]"] == planned["allocator/explore/short[reference]"] // 5
 
 
 def test_a_series_is_a_program_like_any_other() -> None:

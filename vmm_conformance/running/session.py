@@ -113,7 +113,7 @@ def _items(suite: Suite, spec: str, options: Options) -> list[Item]:
         Item(
             f"{suite.contract}/explore/{exploration.id}[{spec}]",
             "exploration", suite.contract, spec, options.driver,
-            max(1, budget * exploration.share // total), exploration,
+            max(1, budget * exploration.share // total // exploration.pins.get("rounds", 1)), exploration,
         )
         for exploration in suite.explorations
     ]  # fmt: skip

@@ -18,7 +18,7 @@ class Exploration:
     """Random programs under one configuration.
 
     ``pins`` fixes parts of the configuration, see the contract's ``decode``; ``share`` is its part of
-    the contract's budget, relative to the others.
+    the contract's budget, relative to the others, where a program that is repeated counts as often.
     """
 
     id: str
