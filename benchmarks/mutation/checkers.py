@@ -43,7 +43,10 @@ CONTRACTS: Final = {
 TESTS: Final = {
     "allocator": ("tests/allocator/test_allocator_checker.py", "tests/allocator/test_allocator_parts_checker.py"),
     "auto-threshold": ("tests/auto/test_auto_checker.py",),
-    "driver": ("tests/driver_suite/test_driver_suite_checker.py", "tests/driver_suite/test_driver_bytes.py"),
+    "driver": (
+        "tests/driver_suite/test_driver_suite_checker.py", "tests/driver_suite/test_driver_checker_edges.py",
+        "tests/driver_suite/test_driver_bytes.py",
+    ),
     "flags": ("tests/flags/test_checker.py",),
     "reservation": (
         "tests/reservation/test_reservation_checker.py", "tests/reservation/test_reservation_checker_edges.py",

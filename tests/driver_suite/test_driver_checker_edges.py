@@ -1,0 +1,76 @@
+"""The checker of ``driver`` between the edges of what is mapped: bytes at offsets, across mappings, and copied."""
+
+from __future__ import annotations
+
+import pytest
+from driver_stories import RW, A, B, G, Line, both, call, copied, got, mapped, put, ran, refused, row, story, told
+
+from vmm_conformance.checkers.driver import judge
+
+TOKEN = b"abcdefgh"
+WORKS = iter(range(5_000, 6_000))
+
+
+def found(*lines: Line) -> set[str]:
+    return {finding.invariant for finding in judge(story(*lines)).findings}
+
+
+def filled(address: int, value: int, size: int) -> Line:
+    work = next(WORKS)
+    return both(call("fill", address, value, size, None, result=work), ran(work, (), None))
+
+
+@pytest.mark.parametrize("at", [0, 1, 100, G - 8])
+@pytest.mark.parametrize(("before", "behind"), [(0, 0), (3, 0), (0, 5), (2, 2)])
+def test_bytes_are_known_wherever_they_lie(at: int, before: int, behind: int) -> None:
+    """A read that begins before them or ends behind them says nothing of what lies there."""
+    start = A + G + at - before
+    for token, wrong in ((TOKEN, False), (b"abcdefgX", True), (b"Xbcdefgh", True)):
+        read = got(start, b"?" * before + token + b"!" * behind)
+        lines = (row(1, 1, 1), told(A + G, RW), put(A + G + at, TOKEN), read)
+        assert bool(found(*lines)) is wrong
+
+
+def test_bytes_across_two_mappings_are_known_in_both() -> None:
+    lines = (row(1, 1), told(A, RW), put(A + G - 3, TOKEN))
+    assert found(*lines, got(A + G - 3, TOKEN), got(A + G - 2, TOKEN[1:]), got(A + G, TOKEN[3:])) == set()
+    for address, data in (
+        (A + G - 3, b"abcdefgX"),
+        (A + G - 3, b"Xbcdefgh"),
+        (A + G, b"defgX"),
+        (A + G - 1, b"Xdefgh"),
+    ):
+        assert found(*lines, got(address, data)) != set()
+
+
+@pytest.mark.parametrize("source", [A + 5, A + G - 3, A + G + 100])
+@pytest.mark.parametrize("target", [A + 2 * G, A + 2 * G + 40, A + 3 * G - 5])
+@pytest.mark.parametrize(("before", "behind"), [(0, 0), (4, 0), (0, 4), (3, 2)])
+def test_a_copy_takes_along_what_is_known(source: int, target: int, before: int, behind: int) -> None:
+    lines = (row(1, 1, 1, 1), told(A, RW), put(source, TOKEN))
+    copy = copied(target, source - before, before + len(TOKEN) + behind)
+    assert found(*lines, copy, got(target + before, TOKEN)) == set()
+    for wrong in (b"abcdefgX", b"Xbcdefgh"):
+        assert found(*lines, copy, got(target + before, wrong)) != set()
+
+
+def test_what_is_copied_over_is_not_known_any_more() -> None:
+    lines = (mapped(granules=2), told(A, RW), put(A + G, TOKEN), copied(A + G + 4, A, 4))
+    assert found(*lines, got(A + G, b"abcd????")) == set()
+    assert found(*lines, got(A + G, b"abcX????")) != set()
+
+
+def test_a_fill_is_known() -> None:
+    lines = (mapped(), told(A, RW), filled(A + 10, 7, 20))
+    assert found(*lines, got(A + 10, b"\7" * 20), got(A + 15, b"\7" * 5), got(A + 25, b"\7" * 5 + b"???")) == set()
+    for address, data in ((A + 10, b"\7" * 19 + b"\6"), (A + 15, b"\6"), (A + 29, b"\6?")):
+        assert found(*lines, got(address, data)) != set()
+
+
+@pytest.mark.parametrize(("address", "size"), [(B - 4, 8), (B + 96, 8), (B - 4, 200), (B - 1, 2), (B + 99, 2)])
+def test_work_that_leaves_a_plain_allocation_is_no_work_on_it(address: int, size: int) -> None:
+    """Whether a driver finds that out is its own affair; inside, it has nothing to find."""
+    plain = call("alloc", 100, 0, 0, result=B)
+    assert found(plain, put(B, TOKEN), got(B, TOKEN), put(B + 92, TOKEN), got(B + 92, TOKEN)) == set()
+    assert found(plain, refused(call("write", address, b"x" * size, None))) == set()
+    assert found(plain, refused(call("write", B + 92, TOKEN, None))) != set()
