@@ -14,6 +14,8 @@ from vmm_conformance.contracts import CONTRACTS, SUBJECT_CAPABILITIES
 MODULES: Final = {
     "subject": "Subjects",
     "driver": "Contract driver",
+    "holding": "Contract driver: streams that are held",
+    "sharing": "Contract driver: handles that tell, and are shared",
     "allocator": "Contract allocator",
     "step": "Contract skip-remap",
     "flags": "Contract flags",

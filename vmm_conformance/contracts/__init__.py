@@ -19,6 +19,7 @@ from vmm_conformance.contracts.driver import (
     Write,
 )
 from vmm_conformance.contracts.flags import FlagReader, FlagReaderFactory, Revision, Settings
+from vmm_conformance.contracts.holding import HoldingDriver
 from vmm_conformance.contracts.mutant import Mutant
 from vmm_conformance.contracts.reservation import (
     MappingDescriptor,
@@ -29,6 +30,7 @@ from vmm_conformance.contracts.reservation import (
     Reservation,
     ScopedMapping,
 )
+from vmm_conformance.contracts.sharing import HandleProperties, SharingDriver
 from vmm_conformance.contracts.status import Code, DriverError, ExecuteFailed, Status, SubjectError, status_name
 from vmm_conformance.contracts.step import (
     Buffer,
@@ -115,6 +117,8 @@ __all__ = [
     "FlagReader",
     "FlagReaderFactory",
     "Granularity",
+    "HandleProperties",
+    "HoldingDriver",
     "Live",
     "MappingDescriptor",
     "MemoryAllocator",
@@ -133,6 +137,7 @@ __all__ = [
     "ScopedExecutable",
     "ScopedMapping",
     "Settings",
+    "SharingDriver",
     "Slot",
     "SpaceSpec",
     "Statistics",
