@@ -7,8 +7,8 @@ they are not recorded one by one: a note says what came of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from random import Random
 from threading import Event, Timer
 from time import perf_counter
@@ -187,8 +187,20 @@ def held(actions: Actions, op: ops.Held) -> int | None:
     stream = _held_stream(actions, driver, device)
     if not stream:
         return None
-    owned, late = Owned(actions), Event()
-    actions.recorder.note("held", stream=stream)
+    owned, waits = Owned(actions), actions.recorder.driver.capabilities.unmap_waits
+    with _beside(actions, driver, stream):
+        owned.map(owned.reserve(granule), granule, owned.create(granule, device), device)
+        owned.give_back(kept=lambda kind: kind == "unmap" and waits)
+    owned.give_back()
+    actions.call(HARNESS, "stream_synchronize", stream)
+    actions.call(HARNESS, "stream_destroy", stream)
+    return owned.status
+
+
+@contextmanager
+def _beside(actions: Actions, driver: HoldingDriver, stream: int) -> Iterator[None]:
+    """Around what is done while ``stream`` is held: the notes, and the rescue of whoever waits for it."""
+    late = Event()
 
     def rescue_it() -> None:
         late.set()
@@ -196,18 +208,15 @@ def held(actions: Actions, op: ops.Held) -> int | None:
 
     rescue = Timer(PATIENCE, rescue_it)
     rescue.daemon = True
-    if not driver.capabilities.progress:
+    actions.recorder.note("held", stream=stream)
+    if not actions.recorder.driver.capabilities.progress:
         rescue.start()
-    owned.map(owned.reserve(granule), granule, owned.create(granule, device), device)
-    waits = driver.capabilities.unmap_waits
-    owned.give_back(kept=lambda kind: kind == "unmap" and waits)
-    actions.recorder.note("let_go", stream=stream, in_time=not late.is_set())
-    rescue.cancel()
-    _let_go(driver, stream)
-    owned.give_back()
-    actions.call(HARNESS, "stream_synchronize", stream)
-    actions.call(HARNESS, "stream_destroy", stream)
-    return owned.status
+    try:
+        yield
+        actions.recorder.note("let_go", stream=stream, in_time=not late.is_set())
+    finally:
+        rescue.cancel()
+        _let_go(driver, stream)
 
 
 def _let_go(driver: HoldingDriver, stream: int) -> None:

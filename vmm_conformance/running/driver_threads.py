@@ -31,28 +31,19 @@ class Place(NamedTuple):
 def life(driver: Driver, place: Place, token: bytes) -> str:
     """Once through the life of a mapping; returns what went wrong, or nothing. Nothing is undone on failure."""
     device, granule, shared = place
-    step = "reserve"
     try:
         address = shared or driver.reserve(granule)
-        step = "create"
         handle = driver.create(granule, device=device)
-        step = "map"
         driver.map(address, granule, handle)
-        step = "set_access"
         driver.set_access(address, granule, {device: Access.READ_WRITE})
-        step = "write"
         driver.write(address, token)
-        step = "read"
         seen = driver.read(address, len(token)).data[0]
-        step = "unmap"
         driver.unmap(address, granule)
-        step = "release"
         driver.release(handle)
         if not shared:
-            step = "address_free"
             driver.address_free(address, granule)
     except Exception as error:  # whatever a driver does is a verdict, never a traceback of ours
-        return f"{step}: {type(error).__name__}: {error}"
+        return f"{type(error).__name__}: {error}"
     return "" if seen == token else f"read {seen.hex()} where {token.hex()} was written"
 
 
