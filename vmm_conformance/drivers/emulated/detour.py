@@ -55,9 +55,10 @@ class OwnCalls:
 
 
 class OwnDepth(threading.local):
-    """How deep a thread is in calls that are the driver's own."""
+    """How deep a thread is in calls that are the driver's own, and whether what they create may be shared."""
 
     depth = 0
+    shareable = False
 
 
 class Detour:
@@ -77,6 +78,10 @@ class Detour:
     def __getattr__(self, name: str) -> Any:
         """A call of the driver, as a closure that is made once."""
         inner = getattr(self._under, name)
+        if name == "create_shareable":
+            return self._create_shareable
+        if name == "create":
+            inner = self._create
         if name not in SEEN:
             return inner
         own, outer = self._own, self._outer(name, inner)
@@ -86,6 +91,22 @@ class Detour:
 
         self.__dict__[name] = either
         return either
+
+    def _create_shareable(self, size: int, *, device: int = 0) -> int:
+        """To the view it is a ``create`` like any other; on its way back it is told apart."""
+        own, view = self._own, self._view
+        if own.depth:
+            return int(self._under.create_shareable(size, device=device))
+        own.shareable = True
+        try:
+            return int(view.create(size, device=device))
+        finally:
+            own.shareable = False
+
+    def _create(self, size: int, **named: int) -> int:
+        if self._own.shareable:
+            return int(self._under.create_shareable(size, device=named.get("device", 0)))
+        return int(self._under.create(size, **named))
 
     def _outer(self, name: str, inner: Callable[..., Any]) -> Callable[..., Any]:
         """The call on the view, with the numbers that it knows things by."""
