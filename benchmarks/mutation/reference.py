@@ -22,7 +22,7 @@ TESTS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "flags": ("tests/flags/test_flags.py",),
     "skip-remap": ("tests/reference/test_step_executor.py",),
-    "auto-threshold": ("tests/auto/test_auto_threshold.py", "tests/docs/test_reference_readme.py"),
+    "auto-threshold": ("tests/auto/test_auto_threshold.py",),
     "reservation": ("tests/reservation/test_memory_layer.py",),
     "vmm-allocator": (
         "tests/vmm_allocator/test_device_vmm_allocator.py", "tests/vmm_allocator/test_vmm_reference_parts.py",

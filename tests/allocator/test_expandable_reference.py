@@ -98,3 +98,46 @@ def test_memory_is_taken_from_idle_granules_and_then_from_what_was_freed_first(w
     with pytest.raises(DriverError, match="create"):
         world.allocator.allocate(2 * G, stream=other)
     assert world.allocator.allocate(G, stream=other).size == G
+
+
+def test_memory_that_was_refused_before_is_released_at_the_end(world: World) -> None:
+    world.free(world.allocate())
+    world.host.stream_synchronize(world.stream)
+    world.fail("release")
+    with pytest.raises(DriverError, match="release"):
+        world.allocator.trim()
+    world.allocator.close()
+    assert world.host.live() == Live(0, 0, 0, 0, 0)
+
+
+def test_of_several_refusals_at_the_end_the_first_is_told(world: World) -> None:
+    freed = world.allocate()
+    world.allocate()
+    for _ in range(9):
+        world.host.launch(world.stream)
+    world.free(freed)
+    world.fail("unmap")
+    world.fail("event_destroy")
+    with pytest.raises(DriverError, match="unmap"):
+        world.allocator.close()
+
+
+def test_what_was_freed_first_is_waited_for_and_nothing_else(world: World) -> None:
+    streams = [world.stream, world.host.stream_create(), world.host.stream_create()]
+    blocks = [world.allocator.allocate(4 * G, stream=stream) for stream in streams[:2]]
+    for block, stream in zip(blocks, streams, strict=False):
+        for _ in range(9):
+            world.host.launch(stream)
+        world.allocator.deallocate(block, stream=stream)
+    world.allocator.allocate(G, stream=streams[2])
+    assert [freed.stream for freed in world.allocator.freed] == [streams[1]]
+
+
+def test_another_error_than_short_memory_takes_nothing_from_anybody(world: World) -> None:
+    world.free(world.allocate(2))
+    world.host.stream_synchronize(world.stream)
+    before = world.committed()
+    world.fail("create")
+    with pytest.raises(DriverError, match="create"):
+        world.allocator.allocate(G, stream=world.host.stream_create())
+    assert world.committed() == before == 2

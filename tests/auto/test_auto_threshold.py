@@ -223,5 +223,6 @@ def test_more_memory_and_more_bandwidth_never_copy_less() -> None:
 
 def test_the_declared_bounds_are_those_of_the_formula() -> None:
     assert reference.capabilities["auto_bounds"] == BOUNDS
+    assert (BOUNDS.slice_share, BOUNDS.step_ms, BOUNDS.free_share, BOUNDS.reserve_share) == (1 / 50, 6, 1 / 16, 1 / 64)
     assert (BOUNDS.slice_share, BOUNDS.step_ms) == (SLICE_SHARE, STEP_MS)
     assert (BOUNDS.free_share, BOUNDS.reserve_share) == (FREE_SHARE, RESERVE_SHARE)

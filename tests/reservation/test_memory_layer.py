@@ -229,6 +229,9 @@ def test_a_failed_batch_leaves_nothing(world: World) -> None:
     assert world.calls() == ["map", "map", "unmap"]
     reservation.map_to(batch)
     assert world.calls() == ["unmap", "map", "map", "set_access"], "what was left is unmapped first"
+    with refusal(Code.FAILED_PRECONDITION, "which is mapped; release that first"):
+        reservation.map_to(batch)
+    assert world.calls() == []
 
 
 def test_remap_changes_what_is_required_alone(world: World) -> None:
