@@ -18,7 +18,7 @@ from vmm_conformance.programs.failing import NO_POINTS
 from vmm_conformance.reporting.conclusion import describe, own_directory, scene
 from vmm_conformance.reporting.programs import write_program
 from vmm_conformance.reporting.progress import Progress
-from vmm_conformance.running.results import Coverage, Failure, ItemResult
+from vmm_conformance.running.results import ALL, Coverage, Failure, ItemResult
 from vmm_conformance.running.session import Item, end_children, point_items, run_item
 from vmm_conformance.running.suites import load_suites
 from vmm_conformance.width import terminal_width
@@ -123,7 +123,8 @@ def _lines(
     for result in results:
         lines += [f"{result.item}: {why}" for why in result.unknown.values()]
         if result.state != "done":
-            lines.append(f"{result.item}: {result.state}")
+            why = result.untested.get(ALL, "")
+            lines.append(f"{result.item}: {result.state}{': ' if why else ''}{why}")
     failures = list(_first(results).values())
     if failures:
         target = directory or own_directory()

@@ -16,6 +16,7 @@ from vmm_conformance.reporting import json_report
 from vmm_conformance.reporting.report import build
 from vmm_conformance.reporting.schema_check import check
 from vmm_conformance.reporting.terminal import summary
+from vmm_conformance.running import session
 from vmm_conformance.running.results import Coverage
 from vmm_conformance.running.session import Options, know, point_items, run_item
 from vmm_conformance.running.suites import load_suites
@@ -72,3 +73,11 @@ def test_a_report_says_it_too() -> None:
     data = json_report.to_json(report)
     check(data, json_report.schema())
     assert data["subjects"][0]["items"][0]["points"] == asdict(total)
+
+
+def test_where_there_is_no_driver_it_says_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(session, "unavailable", lambda subject, driver: "no device here")
+    assert main(["points", "--contract", "allocator", "--bound", "5"]) == 3
+    assert "allocator/points/1[reference]: unavailable: no device here" in capsys.readouterr().out
