@@ -133,6 +133,9 @@ def _add_mutants(commands: Any) -> None:
     parser.add_argument("--seed", metavar="N", type=int, nargs="+", default=[0], help="seeds (default: 0)")
     parser.add_argument("--budget", metavar="NAME", default="ci", help="programs per mutant (default: ci)")
     parser.add_argument("--jobs", metavar="N", type=int, default=1, help="processes that share the work (default: 1)")
+    for option in OPTIONS:
+        if option.name in ("isolation", "timeout"):
+            parser.add_argument(f"--{option.name}", **option.arguments())
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="as JSON")
     text = "how many the scenarios catch alone that retell upstream's own tests, beside the full suites"
@@ -200,7 +203,10 @@ def _mutants(parsed: argparse.Namespace) -> int:
 
     if parsed.only:
         return mutants_beside(parsed.contract, parsed.seed, parsed.budget, parsed.only, jobs=parsed.jobs)
-    return mutants(parsed.contract, parsed.seed, parsed.budget, jobs=parsed.jobs, as_json=parsed.json)
+    asked = gather({"isolation": parsed.isolation, "timeout": parsed.timeout}, os.environ)[0]
+    asked.check_names()
+    options = asked.options()
+    return mutants(parsed.contract, parsed.seed, parsed.budget, jobs=parsed.jobs, as_json=parsed.json, options=options)
 
 
 def _points(parsed: argparse.Namespace) -> int:

@@ -25,11 +25,11 @@ from vmm_conformance.reporting.progress import Progress
 from vmm_conformance.reporting.terminal import summary
 from vmm_conformance.reporting.text import count
 from vmm_conformance.reporting.verdicts import Verdict
-from vmm_conformance.running.kills import Kill, kill_matrix
+from vmm_conformance.running.kills import HERE, Kill, kill_matrix
 from vmm_conformance.running.probe import probe as probe_driver
 from vmm_conformance.running.refusals import ask_all
 from vmm_conformance.running.results import ItemResult
-from vmm_conformance.running.session import Item, end_children
+from vmm_conformance.running.session import Item, Options, end_children
 from vmm_conformance.running.subjects import open_driver
 from vmm_conformance.whole_run import known_contracts, run_all
 from vmm_conformance.width import terminal_width
@@ -104,10 +104,24 @@ def _quiet(result: ItemResult) -> str:
     return f"{result.item}: no findings; the program puts {tested} to the test"
 
 
-def mutants(contract: str | None, seeds: Sequence[int], budget: str, *, jobs: int = 1, as_json: bool = False) -> int:
-    """Run the known-bad subjects and print the kill matrix; returns 1 unless it is full."""
+def mutants(
+    contract: str | None,
+    seeds: Sequence[int],
+    budget: str,
+    *,
+    jobs: int = 1,
+    as_json: bool = False,
+    options: Options = HERE,
+) -> int:
+    """Run the known-bad subjects and print the kill matrix; returns 1 unless it is full.
+
+    ``options`` may ask for child processes.
+    """
     chosen = _mutants_of(contract, budget)
-    kills = _hunted(chosen, seeds, budget, jobs)
+    try:
+        kills = _hunted(chosen, seeds, budget, jobs, options=options)
+    finally:
+        end_children()
     planned = len(chosen) * len(seeds)
     data = kill_table.as_data(kills, budget, planned)
     print(json.dumps(data, indent=2) if as_json else "\n".join(kill_table.as_lines(kills, planned)))
@@ -141,11 +155,15 @@ def _mutants_of(contract: str | None, budget: str) -> list[Mutant]:
     return chosen
 
 
-def _hunted(chosen: Sequence[Mutant], seeds: Sequence[int], budget: str, jobs: int, only: str = "") -> list[Kill]:
+def _hunted(
+    chosen: Sequence[Mutant], seeds: Sequence[int], budget: str, jobs: int, only: str = "", options: Options = HERE
+) -> list[Kill]:
     """The kill matrix, with a line that says how far it is."""
     with Progress(sys.stderr, noun="variant", found="survivor") as progress:
         told = _counted(progress, chosen, seeds)
-        return kill_matrix(chosen, seeds=seeds, budget=budget, jobs=jobs, only=only, progress=told)
+        return kill_matrix(
+            chosen, seeds=seeds, budget=budget, jobs=jobs, only=only, options=options, progress=told
+        )  # fmt: skip
 
 
 def probe(invocation: Invocation, *, refusals: bool = False, as_json: bool = False) -> int:

@@ -45,6 +45,14 @@ def all_mutants() -> tuple[Mutant, ...]:
     return tuple(sorted(found, key=lambda mutant: (mutant.contract, mutant.id)))
 
 
+def known_bad(id: str) -> object:
+    """The subject of the mutant ``id``: ``vmm_conformance.related:known_bad,id=...`` is a spec of it."""
+    for mutant in all_mutants():
+        if mutant.id == id:
+            return mutant.subject
+    raise TypeError(f"no known-bad variant {id!r} is installed")
+
+
 @cache
 def _scenarios() -> dict[str, list[str]]:
     from vmm_conformance.running.suites import load_suites

@@ -69,6 +69,10 @@ def _add_verify(commands: Any, command: AddCommand) -> None:
         help="import and run this subject of the bundle too; may be given more than once",
     )  # fmt: skip
     parser.add_argument("--quick", action="store_true", help="do not generate programs again")
+    parser.add_argument(
+        "--isolation", choices=("none", "process"), default="none",
+        help="process: run programs in a child process, also those of a report that was made without (default: none)",
+    )  # fmt: skip
 
 
 def _report(parsed: argparse.Namespace) -> int:
@@ -155,14 +159,19 @@ def _verify(parsed: argparse.Namespace) -> int:
     from vmm_conformance.bundling.result import conclusion, exit_code
     from vmm_conformance.bundling.verify import verify
     from vmm_conformance.reporting.progress import Progress
+    from vmm_conformance.running.session import end_children
 
-    pieces = []
+    pieces, isolated = [], parsed.isolation == "process"
     with Progress(sys.stderr) as progress:
         try:
-            for piece in verify(parsed.file, trusted=parsed.subject, quick=parsed.quick, progress=progress.programs):
+            for piece in verify(
+                parsed.file, trusted=parsed.subject, quick=parsed.quick, isolated=isolated, progress=progress.programs
+            ):
                 pieces.append(piece)
                 progress.line(piece.line(), sys.stdout)
         except BundleError as error:
             raise BadInvocation(str(error)) from None
+        finally:
+            end_children()
     print(f"{parsed.file}: {conclusion(pieces)}")
     return exit_code(pieces)

@@ -18,15 +18,27 @@ from vmm_conformance.programs.codec import ProgramError
 from vmm_conformance.programs.files import from_data
 from vmm_conformance.reporting.model import SubjectInfo
 from vmm_conformance.reporting.text import count, few
+from vmm_conformance.running.endings import ended_as
 from vmm_conformance.running.explore import REPEATS
 from vmm_conformance.running.kills import hunt
 from vmm_conformance.running.results import ItemResult
-from vmm_conformance.running.session import DRIVERS, Item, Options, Progress, bench_for, resolve_known, run_item
+from vmm_conformance.running.session import (
+    DRIVERS,
+    Item,
+    Options,
+    Progress,
+    bench_for,
+    bench_of,
+    resolve_known,
+    run_item,
+)
 from vmm_conformance.running.subjects import SubjectNotFound, installed_subjects
 from vmm_conformance.waivers.listed import planned, waivers_of
 
 SECONDS: Final = 120
 """For one program."""
+PATIENCE: Final = 10
+"""Seconds without progress after which a child that hung before is taken to hang again."""
 Data = dict[str, Any]
 
 
@@ -74,6 +86,36 @@ def again(what: str, entry: Data, spec: str, driver: str) -> Piece:
         if entry["id"] in bench.run(program).broken():
             return same(what, "broken again when it is run")
     return differs(what, f"{entry['id']} is not broken when it is run ({failure['repeats']} before)")
+
+
+def endings(section: Data, driver: Data, trusted: Collection[str]) -> Iterator[Piece]:
+    """The programs that ended their process, run again, each in a child."""
+    found = [(item["id"], ending) for item in section["items"] for ending in item.get("endings", ())]
+    if not found:
+        return
+    subject, why = installed(section, driver, trusted)
+    spec = section["subject"]["spec"]
+    if subject is None:
+        yield left_out(f"{count(len(found), 'program')} of {spec} that ended the process", why)
+        return
+    options = Options(driver=driver["name"], isolation="process", timeout=PATIENCE)
+    for id, ending in found:
+        yield _ended_again(f"{id}, its {ending['kind']}", ending, spec, subject, options)
+
+
+def _ended_again(what: str, ending: Data, spec: str, subject: object, options: Options) -> Piece:
+    """Whether the program of ``ending`` ends its process the same way."""
+    try:
+        program = from_data(ending["program"])
+    except ProgramError as error:
+        return differs(what, str(error))
+    if program.contract not in contracts_of(subject):
+        return differs(what, f"is for the contract {program.contract}, which the subject does not offer")
+    bench = bench_of(program.contract, spec, subject, options)
+    for _ in range(1 if ending["repeats"] == "deterministic" else REPEATS):
+        if ended_as(bench, program, ending["kind"]):
+            return same(what, "the process ended again when it was run")
+    return differs(what, f"the process does not end when it is run ({ending['repeats']} before)")
 
 
 def passes(
@@ -145,11 +187,11 @@ def _differences(
 _HUNTED: Final = ("killed", "explored", "first", "by", "programs", "operations")
 
 
-def _hunted(what: str, mutant: Mutant, said: Data, budget: str) -> Piece:
+def _hunted(what: str, mutant: Mutant, said: Data, budget: str, **asked: Any) -> Piece:
     """One kill, hunted again. A variant that is no two times the same can only be asked whether it is killed."""
     hunts = []
     for _ in range(REPEATS):
-        again = hunt(mutant, said["seed"], budget)
+        again = hunt(mutant, said["seed"], budget, **asked)
         changed = [name for name in _HUNTED if getattr(again, name) != said[name]]
         if not changed:
             return same(what, "killed again" if again.killed else "not killed again")
@@ -159,8 +201,8 @@ def _hunted(what: str, mutant: Mutant, said: Data, budget: str) -> Piece:
     return differs(what, f"other {', '.join(changed)}")
 
 
-def kills(matrix: Data, progress: Progress | None = None) -> Iterator[Piece]:
-    """Every known-bad variant that is installed, hunted again with its seed and budget."""
+def kills(matrix: Data, progress: Progress | None = None, *, isolated: bool = False) -> Iterator[Piece]:
+    """Every known-bad variant that is installed, hunted again with its seed and budget, if asked for in a child."""
     from vmm_conformance.related import all_mutants
 
     known = {mutant.id: mutant for mutant in all_mutants()}
@@ -171,7 +213,8 @@ def kills(matrix: Data, progress: Progress | None = None) -> Iterator[Piece]:
         if mutant is None or (mutant.contract, mutant.breaks[0]) != (said["contract"], said["breaks"]):
             yield left_out(what, "no such variant is installed")
             continue
-        piece = _hunted(what, mutant, said, matrix["budget"])
+        asked = {"options": Options(isolation="process")} if isolated else {}
+        piece = _hunted(what, mutant, said, matrix["budget"], **asked)
         wrong += piece.state is State.DIFFERS
         yield piece
         if progress is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,19 +21,25 @@ Data = dict[str, Any]
 
 
 def verify(
-    path: Path, *, trusted: Collection[str] = (), quick: bool = False, progress: Progress | None = None
+    path: Path,
+    *,
+    trusted: Collection[str] = (),
+    quick: bool = False,
+    isolated: bool = False,
+    progress: Progress | None = None,
 ) -> Iterator[Piece]:
     """Each piece of the bundle in ``path``, computed again.
 
     ``trusted`` are subjects to import and run besides the installed ones; with ``quick`` programs are not
-    generated again. Raises `BundleError` for a file that is no bundle or was damaged.
+    generated again, with ``isolated`` they are run in a child process. Raises
+    `BundleError` for a file that is no bundle or was damaged.
     """
     bundle = read(path)
     yield same("members", f"{len(bundle.members)}, as the manifest lists them")
     if REPORT in bundle.members:
-        yield from _report(bundle, _checked(bundle, REPORT), trusted, quick, progress)
+        yield from _report(bundle, _checked(bundle, REPORT), trusted, quick, isolated, progress)
     if KILLS in bundle.members:
-        yield from _kills(_checked(bundle, KILLS), quick, progress)
+        yield from _kills(_checked(bundle, KILLS), quick, isolated, progress)
 
 
 def _checked(bundle: Bundle, name: str) -> Data:
@@ -46,7 +53,7 @@ def _checked(bundle: Bundle, name: str) -> Data:
 
 
 def _report(
-    bundle: Bundle, report: Data, trusted: Collection[str], quick: bool, progress: Progress | None
+    bundle: Bundle, report: Data, trusted: Collection[str], quick: bool, isolated: bool, progress: Progress | None
 ) -> Iterator[Piece]:
     yield from consistency(report)
     cases: list[Case] = []
@@ -57,17 +64,21 @@ def _report(
     yield from rejudge(cases)
     for section in report["subjects"]:
         yield from rerun.programs(section, report["driver"], trusted)
+        yield from rerun.endings(section, report["driver"], trusted)
         if quick:
             yield left_out(f"programs of {section['subject']['spec']}", "not asked for")
         else:
-            yield from _passes(section, report, trusted, progress)
+            yield from _passes(section, report, trusted, isolated, progress)
 
 
-def _passes(section: Data, report: Data, trusted: Collection[str], progress: Progress | None) -> Iterator[Piece]:
+def _passes(
+    section: Data, report: Data, trusted: Collection[str], isolated: bool, progress: Progress | None
+) -> Iterator[Piece]:
     try:
         options = options_of(report)
     except (TypeError, ValueError):
         return  # said before
+    options = replace(options, isolation="process") if isolated else options
     yield from rerun.passes(section, options, report, trusted, progress)
 
 
@@ -86,11 +97,11 @@ def _evidence(bundle: Bundle, section: Data, entry: Data, cases: list[Case]) -> 
     cases.append(Case(f"{what}, its history", failure, bundle.text(history_of(name))))
 
 
-def _kills(matrix: Data, quick: bool, progress: Progress | None) -> Iterator[Piece]:
+def _kills(matrix: Data, quick: bool, isolated: bool, progress: Progress | None) -> Iterator[Piece]:
     said = f"{matrix['killed']} of {matrix['of']}"
     found = f"{sum(kill['killed'] for kill in matrix['kills'])} of {len(matrix['kills'])}"
     yield same("totals", f"{found} killed") if said == found else differs("totals", f"says {said}, has {found}")
     if quick or matrix["budget"] not in BUDGETS:
         yield left_out("kills", "not asked for" if quick else f"unknown budget {matrix['budget']!r}")
         return
-    yield from rerun.kills(matrix, progress)
+    yield from rerun.kills(matrix, progress, isolated=isolated)

@@ -58,7 +58,7 @@ def _small(bench: Runs, lost: Lost) -> Program:
     left = SHRINKING[lost.ended.kind]
 
     def fails(program: Program) -> bool:
-        return _end(bench, program, lost.ended.kind) is not None
+        return ended_as(bench, program, lost.ended.kind) is not None
 
     cut = lost.program.with_operations(lost.program.operations[: max(0, lost.ended.op) + 1])
     if len(cut.operations) < len(lost.program.operations):
@@ -68,7 +68,7 @@ def _small(bench: Runs, lost: Lost) -> Program:
     return shrink(cut, fails, runs=left)
 
 
-def _end(bench: Runs, program: Program, kind: str, *, whole: bool = False) -> Ended | None:
+def ended_as(bench: Runs, program: Program, kind: str, *, whole: bool = False) -> Ended | None:
     """How ``program`` ends its process, if it does so in the same way; with ``whole`` what was recorded comes back."""
     try:
         (bench.run if whole else bench.brief)(program)
@@ -79,7 +79,7 @@ def _end(bench: Runs, program: Program, kind: str, *, whole: bool = False) -> En
 
 def _confirmed(bench: Runs, lost: Lost, small: Program) -> tuple[Program, Ended, str]:
     runs = CONFIRMING[lost.ended.kind]
-    tried = [_end(bench, small, lost.ended.kind, whole=True) for _ in range(runs)]
+    tried = [ended_as(bench, small, lost.ended.kind, whole=True) for _ in range(runs)]
     ends = [end for end in tried if end is not None]
     label = "deterministic" if len(ends) == runs else f"flaky {len(ends)}/{runs}"
     return (small, ends[0], label) if ends else (lost.program, lost.ended, label)
