@@ -31,11 +31,13 @@ from vmm_reference.step_executor import SkipRemapExecutor
 SIZED: Final = {"shrink": True, "trim": True, "late_peers": True, "statistics": True}
 EXPANDABLE: Final = {"grow": False, "trim": True, "statistics": True}
 PAUSING: Final = {**SIZED, "pause": ("backup", "discard")}
+CAPTURING: Final = {**PAUSING, "captures": True}
 ALLOCATORS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
     "small": ("vmm_reference.allocator:VmmAllocator", {}),
     "sized": ("vmm_reference.allocator_parts:SizedAllocator", SIZED),
     "expandable": ("vmm_reference.expandable:ExpandableAllocator", EXPANDABLE),
     "pausing": ("vmm_reference.allocator_parts:PausingAllocator", PAUSING),
+    "capturing": ("vmm_reference.allocator_captures:CapturingAllocator", CAPTURING),
 }
 """The reference's allocators: where each is, and the optional parts that it has."""
 
@@ -57,7 +59,7 @@ class Reference:
         second_alias: str = "ALREADY_EXISTS",
         set_access_scope: str = "run",
         unmap_scope: str = "run",
-        allocator: str = "pausing",
+        allocator: str = "capturing",
     ) -> None:
         self._allocator, parts = ALLOCATORS[allocator]
         self._vmm = {"markers": markers, "second_alias": second_alias}

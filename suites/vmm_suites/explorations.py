@@ -55,6 +55,8 @@ SUITES: tuple[Suite, ...] = (
             Exploration("short", "hardly any memory",
                         {"recommended": 4096, "capacity": 49152}, share=1),
             Exploration("parts", "the optional parts that the subject declares", {"parts": PARTS}, share=3),
+            Exploration("captures", "work is captured while blocks come, go and change their size",
+                        {"parts": ("captures", "shrink", "trim")}, share=2),
             Exploration("parts-apart", "the same on two devices, which may reach each other",
                         {"devices": 2, "parts": PARTS}, share=1),
             Exploration("series", "each program repeated in one life of the allocators", {"rounds": 5}, share=1),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from vmm_conformance.checkers.allocator_calls import Ledger, Watch
+from vmm_conformance.checkers.allocator_captures import Captures
 from vmm_conformance.checkers.allocator_contents import Contents
 from vmm_conformance.checkers.allocator_failures import Refusals
 from vmm_conformance.checkers.allocator_layout import Layout
@@ -22,7 +23,7 @@ def judge(history: History) -> Judge:
     verdicts = Judge()
     replay = Replay(history)
     ledger = Ledger(history.header)
-    families = (Layout, Lifetimes, Contents, Refusals, Leaks, Trims, Pauses, Peers, Counts)
+    families = (Layout, Lifetimes, Contents, Refusals, Leaks, Trims, Pauses, Peers, Counts, Captures)
     repeated = [Series(replay, verdicts, FLAT)] if is_series(history.header) else []
     replay.walk(Watch(replay, ledger, [family(replay, ledger, verdicts) for family in families]), *repeated)
     return verdicts

@@ -116,6 +116,8 @@ class Call:
 class Ledger:
     """The live blocks by number, the devices with an open allocator, and the call that is going on.
 
+    ``planned`` is memory that is kept for captured work, by the device whose allocator keeps it; there is an entry
+    from begin_capture to drop_capture. ``capturing`` are the devices of which a capture is under way.
     ``paused`` are the devices whose allocator is paused, ``peers`` what was enabled for each device, and
     ``reaches`` what could be. ``excused`` holds what a freeing call that was made to fail was to give back: it may
     stay behind.
@@ -125,6 +127,8 @@ class Ledger:
         self.live: dict[int, Block] = {}
         self.open: set[int] = set()
         self.paused: set[int] = set()
+        self.capturing: set[int] = set()
+        self.planned: dict[int, set[Memory]] = {}
         self.peers: dict[int, set[int]] = {}
         self.call: Call | None = None
         self.reaches: dict[int, tuple[int, ...]] = header.get("reaches", {})
@@ -165,7 +169,10 @@ class Family:
         """The subject made a driver call, in ``call``."""
 
     def work(self, event: Event, block: Block | None) -> None:
-        """The caller submitted work on ``block``."""
+        """The caller submitted work on ``block``, or launched what was captured (None)."""
+
+    def captured(self, event: Event) -> None:
+        """The caller submitted work that was captured."""
 
     def ran(self, event: Event) -> None:
         """Queued work ran, or faulted."""
@@ -188,6 +195,8 @@ class Watch(Visitor):
         self.called = _overridden(families, "called")
         self.driver_called = _overridden(families, "driver_call")
         self.worked = _overridden(families, "work")
+        self.captured = _overridden(families, "captured")
+        self._captured: set[int] = set()
         self.ran = _overridden(families, "ran")
         self.returned = _overridden(families, "returned")
 
@@ -202,6 +211,13 @@ class Watch(Visitor):
             self._driver_call(event)
         elif event.kind == "launch":
             self._work(event)
+        elif event.kind == "graph_launch":
+            for tell in self.worked:
+                tell(event, None)
+        elif event.kind == "graph_begin":
+            self._captured.add(event.args[0])
+        elif event.kind == "graph_end":
+            self._captured.discard(event.args[0])
         elif event.kind == "ran":
             for tell in self.ran:
                 tell(event)
@@ -215,6 +231,8 @@ class Watch(Visitor):
             asleep = details["device"] in self.ledger.paused
             self.ledger.call = call = Call(event, details, again, asleep)
             call.block = self.ledger.live.get(details.get("block", 0))
+            if call.name == "end_capture":
+                self.ledger.capturing.discard(call.device)
             for tell in self.called:
                 tell(call)
         elif what == "return" and self.ledger.call:
@@ -238,6 +256,8 @@ class Watch(Visitor):
         for block in self.ledger.on(call.device):
             del self.ledger.live[block.id]
         self.ledger.paused.discard(call.device)
+        self.ledger.capturing.discard(call.device)
+        self.ledger.planned.pop(call.device, None)
         self.ledger.peers.pop(call.device, None)
 
     def _settle(self, call: Call, details: dict[str, Any]) -> None:
@@ -252,6 +272,11 @@ class Watch(Visitor):
             ledger.live[call.block.id] = call.block
         elif call.name in ("pause", "resume", "enable_peer"):
             self._turn(call)
+        elif call.name == "begin_capture":
+            ledger.capturing.add(call.device)
+            ledger.planned[call.device] = set()
+        elif call.name == "drop_capture":
+            ledger.planned.pop(call.device, None)
         if call.block and call.name in ("allocate", "grow", "shrink"):
             block = call.block
             block.address, block.committed, block.size = details["address"], details["committed"], details["size"]
@@ -278,6 +303,10 @@ class Watch(Visitor):
             tell(event, call)
 
     def _work(self, event: Event) -> None:
+        if event.args[0] in self._captured:
+            for tell in self.captured:
+                tell(event)
+            return
         _, reads, _, writes = event.args
         first = reads[0] if reads else writes[0] if writes else None
         block = self.ledger.at(first[0]) if first else None

@@ -82,6 +82,8 @@ class Refusals(Family):
             return ""
         if any(e.status == Status.OUT_OF_MEMORY and e.kind not in ("create", "alloc") for e in call.failures):
             return "the system is out of addresses or mappings"
+        if self.ledger.capturing:
+            return "nothing may be given back while a capture is under way"
         if call.name == "resume":
             return "memory that could not be given back is missing" if self.ledger.excused else ""
         space = call.block.space if call.block else call.arguments["space"]
@@ -95,7 +97,8 @@ class Refusals(Family):
         given back in parts; and memory that an injected failure has kept from going back."""
         live = self.ledger.on(device)
         stuck = {what for what in self.ledger.excused if isinstance(what, Memory) and what.ended == OPEN}
-        pinned = stuck | {part.memory for block in live for part in block.parts}
+        planned = self.ledger.planned.get(device, set())
+        pinned = stuck | planned | {part.memory for block in live for part in block.parts}
         kept = sum(memory.size for memory in pinned if memory.device == device)
         return max(kept, sum(block.committed for block in live))
 

@@ -65,7 +65,8 @@ class Lifetimes(Family):
         submitted, block = self._works.pop(work, (event, None))
         if not fault:
             return
-        about = f"work {work} on {block}" if block else f"the subject's own work {work}"
+        own = "what was captured" if submitted.kind == "graph_launch" else f"the subject's own work {work}"
+        about = f"work {work} on {block}" if block else own
         self.judge.fail(
             OVER if event.result is not None else USABLE, submitted, f"{about} met a fault: {fault.reason}",
             expected="work submitted before the block was freed runs on the block's memory",

@@ -30,10 +30,12 @@ class Trims(Family):
         self._idle = False
         self._until: dict[Memory, tuple[int, int]] = {}
         self._behind: dict[int, set[Memory]] = {}
+        self._planned: set[Memory] = set()
 
     def called(self, call: Call) -> None:
         """Whether there is anything to trim."""
         self._idle = call.name == "trim" and bool(self._idle_memory(call.device))
+        self._planned = self.ledger.planned.get(call.device, set())
         if call.block:
             self._behind[call.block.id] = {part.memory for part in call.block.parts}
 
@@ -43,7 +45,13 @@ class Trims(Family):
             stream = call.arguments["stream"]
             until = stream, self.order.position(stream)
             self._until.update(dict.fromkeys(self._memory_of(call.block), until))
+        elif call.good and call.name == "drop_capture":
+            stream = call.arguments["stream"]
+            until = stream, max(1, self.order.position(stream))  # of a stream without work nobody can tell
+            self._until.update(dict.fromkeys(self._planned, until))
         if call.name != "trim" or not call.good or not self.ledger.traced:
+            return
+        if call.device in self.ledger.capturing:
             return
         left = [] if call.struck else self._idle_memory(call.device)
         if self._idle or left:
@@ -65,6 +73,7 @@ class Trims(Family):
     def _idle_memory(self, device: int) -> list[Memory]:
         """Memory of a device's allocator that is behind no live block, with no use that the host has not seen over."""
         needed = {part.memory for block in self.ledger.live.values() for part in block.parts}
+        needed |= self.ledger.planned.get(device, set())
         busy = {m.memory for m in self.state.mappings if self.order.pending(m)}
         held = (*self.state.handles.values(), *self.state.allocations)
         return [

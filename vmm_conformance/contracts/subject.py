@@ -40,6 +40,7 @@ SUBJECT_CAPABILITIES: Final[Mapping[str, Any]] = {
     "pause": (),
     "late_peers": False,
     "statistics": False,
+    "captures": False,
     "deallocate": "stream",
     "segment": 0,
     "spaces": (0,),
@@ -62,7 +63,8 @@ Of an allocator: ``grow``, ``shrink``, ``trim`` and ``statistics``: it implement
 which it pauses, ``backup`` (contents come back) and ``discard`` (they do not). ``late_peers``: other devices get rights
 on its blocks by ``enable_peer``. ``deallocate``: ``stream`` if work submitted before may still use what is freed, grown
 or closed on, ``immediate`` if the caller waits for it. ``segment``: it takes memory in pieces of at least that many
-bytes, and may refuse a request when less than a piece is free (ALLOCATOR-9).
+bytes, and may refuse a request when less than a piece is free (ALLOCATOR-9). ``captures``: it is told of captures, and
+keeps what captured work uses.
 
 ``spaces``: memory spaces the allocator serves. ``traced``:
 its driver calls go through the driver it was given. ``revisions``: flag grammars it implements.

@@ -17,7 +17,7 @@ from vmm_conformance.programs.program import Program
 
 CONTRACT: Final = "allocator"
 
-PARTS: Final = ("shrink", "trim", "backup", "discard", "late_peers", "statistics")
+PARTS: Final = ("shrink", "trim", "backup", "discard", "late_peers", "statistics", "captures")
 """The optional parts of the contract that programs may make use of. `backup` and `discard` are ways to pause."""
 
 
@@ -144,6 +144,38 @@ class Statistics:
 
 
 @dataclass(frozen=True, slots=True)
+class Capture:
+    """Capture what is submitted to ``stream`` (of all devices) from now on; an earlier capture is dropped first.
+
+    Reads of blocks are captured there, and no writes. Blocks that were live before stay the caller's to keep: what
+    captured work reads of them is freed, grown and shrunk only while the capture is under way, or when it is dropped.
+    """
+
+    stream: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class EndCapture:
+    """End the capture on a device."""
+
+    device: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """Launch what was captured on a device, on its stream, behind all that the device's streams were given."""
+
+    device: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DropCapture:
+    """What was captured on a device will not be launched again; launches may still be queued."""
+
+    device: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Use:
     """Queue work that reads the block's tokens and writes new ones to its start and end."""
 
@@ -204,11 +236,11 @@ class Close:
     device: int = 0
 
 
-Optional = Shrink | Trim | Pause | Resume | EnablePeer | Statistics
+Optional = Shrink | Trim | Pause | Resume | EnablePeer | Statistics | Capture | EndCapture | Replay | DropCapture
 Operation = Allocate | Deallocate | Grow | Use | Check | Order | Synchronize | Progress | Fail | Close | Optional
 OPERATIONS: Final[tuple[type, ...]] = (
     Allocate, Deallocate, Grow, Use, Check, Order, Synchronize, Progress, Fail, Close,
-    Shrink, Trim, Pause, Resume, EnablePeer, Statistics,
+    Shrink, Trim, Pause, Resume, EnablePeer, Statistics, Capture, EndCapture, Replay, DropCapture,
 )  # fmt: skip
 
 ON_BLOCK: Final = frozenset({Deallocate, Grow, Shrink, Use, Check})
@@ -236,13 +268,14 @@ PART_WEIGHTS: Final[Mapping[str, tuple[tuple[type, int], ...]]] = {
     "discard": ((Pause, 3), (Resume, 1)),
     "late_peers": ((EnablePeer, 2),),
     "statistics": ((Statistics, 2),),
+    "captures": ((Capture, 3), (EndCapture, 2), (Replay, 3), (DropCapture, 1)),
 }
 """The operations of each optional part, drawn where the configuration names it."""
 
 WHILE_PAUSED: Final = (Resume, Resume, Resume, Deallocate, Allocate, Pause, Close, Trim, Statistics)
 """What may come next behind a pause."""
 
-_OPTIONAL: Final = frozenset({Shrink, Trim, Pause, Resume, EnablePeer, Statistics})
+_OPTIONAL: Final = frozenset(kind for weights in PART_WEIGHTS.values() for kind, _ in weights)
 
 LENGTHS: Final = (25, 37)
 """Fewest and most operations of a drawn program whose bytes do not run out."""
@@ -317,6 +350,10 @@ class _Draw:
             Resume: lambda: Resume(choices.below(configuration.devices)),
             EnablePeer: lambda: EnablePeer(choices.below(configuration.devices), choices.below(2)),
             Statistics: lambda: Statistics(choices.below(configuration.devices)),
+            Capture: lambda: Capture(self._stream()),
+            EndCapture: lambda: EndCapture(choices.below(configuration.devices)),
+            Replay: lambda: Replay(choices.below(configuration.devices)),
+            DropCapture: lambda: DropCapture(choices.below(configuration.devices)),
             Use: lambda: Use(choices.byte() & 7, self._stream()),
             Check: lambda: Check(choices.byte() & 7, self._stream()),
             Order: self._order,
@@ -332,6 +369,9 @@ class _Draw:
             Fail: (Allocate, Allocate, Grow, Deallocate, *optional),
             Pause: tuple(kind for kind in WHILE_PAUSED if kind in optional or kind not in _OPTIONAL),
         }
+        if Capture in optional:
+            behind[Capture] = (Allocate, Allocate, Use, Grow)
+            behind[EndCapture] = (Deallocate, Deallocate, Grow, Replay, Synchronize)
         if Trim in optional:
             behind[Deallocate] = [*self._wheel, *[Synchronize] * len(self._wheel)]
             behind[Synchronize] = [*self._wheel, *[Trim] * len(self._wheel)]

@@ -27,8 +27,9 @@ from vmm_conformance.contracts import (
 from vmm_conformance.history.events import HARNESS, History
 from vmm_conformance.programs import allocator as ops
 from vmm_conformance.programs.program import Program
+from vmm_conformance.running.allocator_captures import Captures
 from vmm_conformance.running.allocator_facts import driver_options, header
-from vmm_conformance.running.allocator_parts import OK, Held, Parts, as_block, outcome_of, skipped
+from vmm_conformance.running.allocator_parts import OK, Held, as_block, outcome_of, skipped
 from vmm_conformance.running.caller import TokenSource, marks
 from vmm_conformance.running.caller_order import CallerOrder
 from vmm_conformance.running.opened import OpenDriver, opened
@@ -52,7 +53,7 @@ def run(program: Program, subject: Any, open_driver: OpenDriver) -> History:
     return history
 
 
-class _Run(Parts):
+class _Run(Captures):
     """One program being run."""
 
     def __init__(self, configuration: ops.Configuration, subject: Any, recorder: Recorder) -> None:
@@ -84,6 +85,7 @@ class _Run(Parts):
             ops.Grow: self._on_block(self._grow),
             ops.Shrink: self._on_block(self._shrink),
             **self.parts_table(),
+            **self.captures_table(),
             ops.Use: self._on_block(self._use),
             ops.Check: self._on_block(self._check),
             ops.Order: self._order,
@@ -110,6 +112,8 @@ class _Run(Parts):
         """
         self.recorder.op = number
         try:
+            for device in tuple(self.captures):
+                self.drop_capture(device)
             for device in tuple(self.paused):
                 self.awake(device)
             self._wait_for_all()
@@ -131,6 +135,8 @@ class _Run(Parts):
         """Read all live blocks, close with that work still queued, then let everything run."""
         self.recorder.op = number
         try:
+            for device in list(self.captures):
+                self.drop_capture(device)
             for held in self.live:
                 if held.device not in self.paused:
                     self._submit(held, held.last.stream)
@@ -213,6 +219,7 @@ class _Run(Parts):
         if block is not None:
             held = Held(self.blocks, device, block, size, self.order.submit(stream))
             self.live.append(held)
+            self.resized(held)
             self._submit(held, stream, marks(size))
         return outcome
 
@@ -251,6 +258,7 @@ class _Run(Parts):
         )
         if block is not None:
             held.block, held.size, held.told = block, size, stream
+            self.resized(held)
             held.last = self.order.submit(stream)
             self._submit(held, stream, marks(size)[-1:])
         return outcome
@@ -263,6 +271,8 @@ class _Run(Parts):
 
     def _close_device(self, device: int) -> Outcome:
         """Close and close again; where a failure was injected, once more without it."""
+        self.drop_capture(device)
+        self.captures.pop(device, None)
         for held in self.on(device):
             if not self.order.ordered(held.last, held.told):
                 # The allocator cannot know of work on a stream that it was never told of.
@@ -289,6 +299,8 @@ class _Run(Parts):
             held = self.live[operation.block % len(self.live)]
             if type(operation) is not ops.Deallocate and not self.awake(held.device):
                 return skipped("the allocator stays paused")
+            if self.is_kept(held) and type(operation) not in (ops.Use, ops.Check):
+                return skipped("the block is kept for captured work")
             stream = held.device * self.streams_each + operation.stream % self.streams_each
             return handler(held, stream if self.order.ordered(held.last, stream) else held.last.stream, operation)
 
@@ -298,6 +310,9 @@ class _Run(Parts):
         """Queue work that reads the block's tokens, and writes new ones where ``written`` says."""
         base = held.block.address
         held.last = self.order.submit(stream)
+        if self.capturing(stream):
+            self.capture_reads(held, stream)
+            return
         reads = [Range(base + mark.address, mark.size) for mark in held.marks]
         writes = [Write(base + mark.address, self.tokens.take(mark.size)) for mark in written]
         if written:
@@ -317,6 +332,8 @@ class _Run(Parts):
         first, then = operation.first % len(self.streams), operation.then % len(self.streams)
         if first == then:
             return skipped("a stream is always in order with itself")
+        if self.capturing(first) or self.capturing(then):
+            return skipped("a stream is captured")
         if first not in self.events:
             self.events[first] = self.driver.event_create(first // self.streams_each)
         self.driver.event_record(self.events[first], self.streams[first])
@@ -326,6 +343,8 @@ class _Run(Parts):
 
     def _synchronize(self, operation: ops.Synchronize) -> Outcome:
         stream = operation.stream % len(self.streams)
+        if self.capturing(stream):
+            return skipped("the stream is captured")
         self.driver.stream_synchronize(self.streams[stream])
         self.order.synchronize(stream)
         return OK

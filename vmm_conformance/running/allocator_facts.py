@@ -24,6 +24,7 @@ PARTS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     ("pause", ("ALLOCATOR-13", "ALLOCATOR-14", "ALLOCATOR-15")),
     ("late_peers", ("ALLOCATOR-16",)),
     ("statistics", ("ALLOCATOR-17",)),
+    ("captures", ("ALLOCATOR-19", "ALLOCATOR-20")),
 )
 """The capabilities without which invariants say nothing."""
 STREAM_ORDER: Final = "ALLOCATOR-5"

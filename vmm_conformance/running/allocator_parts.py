@@ -11,6 +11,7 @@ from vmm_conformance.programs import allocator as ops
 from vmm_conformance.running.caller import marks
 from vmm_conformance.running.caller_order import CallerOrder, Moment
 from vmm_conformance.running.outcome import Outcome
+from vmm_conformance.running.recorder import Recorder
 
 OK: Final[Outcome] = {"status": "ok", "code": "", "message": ""}
 
@@ -48,6 +49,7 @@ class Parts:
 
     subject: Any
     driver: Driver
+    recorder: Recorder
     devices: int
     streams: list[int]
     order: CallerOrder
@@ -70,6 +72,9 @@ class Parts:
 
     def _order(self, operation: ops.Order) -> Outcome:
         raise NotImplementedError
+
+    def resized(self, held: Held) -> None:
+        """A block was made or resized."""
 
     # -- the caller's duties
 
@@ -124,6 +129,7 @@ class Parts:
         )
         if block is not None:
             held.block, held.size, held.told = block, size, stream
+            self.resized(held)
             held.marks = [mark for mark in held.marks if mark.end <= size]
             held.last = self.order.submit(stream)
             self._submit(held, stream)

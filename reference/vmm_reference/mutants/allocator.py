@@ -7,13 +7,15 @@ from typing import Any, Final
 
 from vmm_conformance.contracts import Allocator, Driver, Mutant
 from vmm_reference.allocator import VmmAllocator
+from vmm_reference.allocator_captures import CapturingAllocator
 from vmm_reference.allocator_parts import PausingAllocator
 from vmm_reference.expandable import ExpandableAllocator
 from vmm_reference.mutants import allocators as wrong
+from vmm_reference.mutants import allocators_captures as captures
 from vmm_reference.mutants import allocators_ending as ending
 from vmm_reference.mutants import allocators_parts as parts
 from vmm_reference.mutants import expandables
-from vmm_reference.subject import EXPANDABLE, PAUSING
+from vmm_reference.subject import CAPTURING, EXPANDABLE, PAUSING
 
 Kind = type[VmmAllocator] | type[ExpandableAllocator]
 
@@ -25,6 +27,7 @@ class AllocatorMutant:
         self.name = name
         self._kind = kind
         whole = PAUSING if issubclass(kind, PausingAllocator) else {}
+        whole = CAPTURING if issubclass(kind, CapturingAllocator) else whole
         declared = EXPANDABLE if issubclass(kind, ExpandableAllocator) else whole
         self.capabilities: Mapping[str, Any] = {"grow": True, "spaces": (0, 1, 5), **declared}
 
@@ -113,6 +116,13 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     _mutant("hoards-events", ending.HoardsEvents, 18),
     _mutant("hoards-addresses", ending.HoardsAddresses, 18),
     _mutant("segment-hoards-spent", expandables.HoardsSpent, 18),
+    _mutant("frees-under-capture", captures.FreesUnderCapture, 19),
+    _mutant("trims-under-capture", captures.TrimsUnderCapture, 19),
+    _mutant("waits-under-capture", captures.WaitsUnderCapture, 19),
+    _mutant("marks-captured-stream", captures.MarksCapturedStream, 19),
+    _mutant("retires-planned", captures.RetiresPlanned, 20),
+    _mutant("reuses-planned", captures.ReusesPlanned, 20),
+    _mutant("drops-at-end", captures.DropsAtEnd, 20),
     _mutant("segment-any-stream", expandables.ReusesAny, 5),
     _mutant("segment-trimmed-unseen", expandables.TrimsUnseen, 5),
     _mutant("segment-gap-too-small", expandables.GapTooSmall, 1, 5),

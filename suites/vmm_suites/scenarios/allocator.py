@@ -25,6 +25,7 @@ from vmm_conformance.programs.allocator import (
 )
 from vmm_conformance.programs.program import Program
 from vmm_conformance.programs.scenario import Scenario
+from vmm_suites.scenarios.allocator_captures import CAPTURES
 from vmm_suites.scenarios.allocator_parts import PARTS
 
 G: Final = 4096
@@ -235,4 +236,4 @@ SERIES: Final = (
     ),
 )  # fmt: skip
 
-SCENARIOS: Final[tuple[Scenario, ...]] = (*FAILURES, *GROWTH, *STREAM_ORDER, *KINDS, *PARTS, *SERIES)
+SCENARIOS: Final[tuple[Scenario, ...]] = (*FAILURES, *GROWTH, *STREAM_ORDER, *KINDS, *PARTS, *SERIES, *CAPTURES)
