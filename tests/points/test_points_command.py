@@ -10,9 +10,11 @@ import pytest
 
 from vmm_conformance.catalogue import catalogue
 from vmm_conformance.cli import main
+from vmm_conformance.comparing.merge import merge
 from vmm_conformance.programs.failing import NO_POINTS
 from vmm_conformance.related import all_mutants
 from vmm_conformance.reporting import json_report
+from vmm_conformance.reporting.html.documents import Document
 from vmm_conformance.reporting.report import build
 from vmm_conformance.reporting.schema_check import check
 from vmm_conformance.reporting.terminal import summary
@@ -73,6 +75,8 @@ def test_a_report_says_it_too() -> None:
     data = json_report.to_json(report)
     check(data, json_report.schema())
     assert data["subjects"][0]["items"][0]["points"] == asdict(total)
+    joined = merge([Document("one", data), Document("the same", data)])
+    assert joined.data["subjects"][0]["items"][0]["points"] == asdict(total)
 
 
 def test_where_there_is_no_driver_it_says_what_is_missing(
