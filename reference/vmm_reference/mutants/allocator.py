@@ -71,6 +71,7 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     _mutant("no-undo", ending.NoUndo, 7, 8),
     _mutant("undoes-maps-only", ending.UndoesMapsOnly, 7, 8),
     _mutant("undoes-too-much", ending.UndoesTooMuch, 7, 5),
+    _mutant("remaps-without-rights", ending.RemapsWithoutRights, 7, source="NVIDIA/cuda-python#2388"),
     _mutant("last-error-wins", ending.LastErrorWins, 7),
     _mutant("undo-gives-up", ending.UndoGivesUp, 7, 8),
     _mutant("poisoned", ending.Poisoned, 7, 9),

@@ -119,6 +119,25 @@ class UndoesTooMuch(VmmAllocator):
             raise
 
 
+class RemapsWithoutRights(VmmAllocator):
+    """Moves a block's memory when it grows, and puts it back without rights when that fails."""
+
+    def move(self, pages: Pages, committed: int, stream: int) -> Pages:
+        self.driver.stream_synchronize(stream)
+        reserved, *mapped = pages.addresses.steps
+        Undo(mapped).run()
+        pages.addresses = Undo([reserved])
+        try:
+            return super().move(pages, committed, stream)
+        except DriverError:
+            address = pages.address
+            for handle, size in pages.pieces:
+                self.driver.map(address, size, handle)
+                pages.addresses.later(self.driver.unmap, address, size)
+                address += size
+            raise
+
+
 class LastErrorWins(VmmAllocator):
     """Reports the error that it met while undoing."""
 
