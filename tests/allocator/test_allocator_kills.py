@@ -20,6 +20,8 @@ from vmm_reference.subject import ALLOCATORS, Reference, reference
 from vmm_suites.scenarios.allocator import SCENARIOS
 
 INVARIANTS = {entry.id for entry in catalogue().of("allocator")}
+HOARDERS = ("Caching", "Sharing")
+"""Right but for a series: what was grown is kept, and never fits what is asked for."""
 
 
 def test_reference_has_no_finding_and_witnesses_everything() -> None:
@@ -50,7 +52,8 @@ def test_other_correct_allocators_have_no_finding(subject: Subject) -> None:
     source = random.Random(7)
     programs = [decode(source.randbytes(400), {"rounds": 5 if number % 20 == 19 else 1}) for number in range(100)]
     for program in (*programs, *(scenario.program for scenario in SCENARIOS)):
-        assert judge(run(program, subject, HostDriver)).findings == []
+        found = {finding.invariant for finding in judge(run(program, subject, HostDriver)).findings}
+        assert found <= ({"ALLOCATOR-18"} if subject.name in HOARDERS else set())
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.id)

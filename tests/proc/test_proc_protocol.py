@@ -138,6 +138,9 @@ def test_every_part_of_the_contract_can_be_asked_for():
     allocator.resume()
     allocator.enable_peer(1)
     allocator.statistics()
+    allocator.begin_capture(stream=2)
+    allocator.end_capture(stream=2)
+    allocator.drop_capture(stream=2)
     allocator.close()
     keys = {do: tuple(key for key in keys if key != "allocator") for do, keys in REQUESTS.items()}
     assert {do: sorted(given) for do, given in said} == {do: sorted(keys[do]) for do in asked}

@@ -492,10 +492,13 @@ def test_a_read_only_buffer_is_not_written(world: World) -> None:
     assert world.spy.of("copy") == ["copy"]
 
 
-def test_where_rights_cannot_be_told_the_declared_use_decides(world: World) -> None:
+def test_a_step_fails_where_rights_cannot_be_told_and_the_next_one_succeeds(world: World) -> None:
     executor = world.executor([Slot(), Slot(use=Use.READ)], copy_threshold=100)
     buffers = [world.buffer(10), world.buffer(10)]
     world.spy.fail(get_access=1)
+    with pytest.raises(DriverError, match="get_access"):
+        world.step(executor, buffers, writes=[(0, b"w")])
+    world.spy.calls.clear()
     world.step(executor, buffers, writes=[(0, b"w")])
     world.drain()
     assert world.get(buffers[0]) == b"w"

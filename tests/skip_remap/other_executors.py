@@ -109,18 +109,11 @@ class KeepsReferences(SlotMappings):
 
 
 class GrantsOneByOne(SlotMappings):
-    """Grants rights mapping by mapping, right behind each."""
-
-    def map_one(self, place: Any, handle: int) -> None:
-        super().map_one(place, handle)
-        try:
-            self.driver.set_access(place.address, place.size, self.rights())
-        except DriverError:
-            self.driver.unmap(place.address, place.size)
-            raise
+    """Grants rights mapping by mapping."""
 
     def grant(self, places: Iterable[Any]) -> None:
-        pass
+        for place in places:
+            self.driver.set_access(place.address, place.size, self.rights())
 
 
 class ReservesBeforeItLooks(VaRanges):

@@ -264,9 +264,13 @@ def test_right_history(tell: Tell) -> None:
     assert [number for number in numbers if not judged.witnesses[f"ALLOC-{number}"]] == []
 
 
+OF_ONE_LIFE = {entry.id for entry in catalogue().of("vmm-allocator")} - {"ALLOC-185"}
+"""But for the leak series: its histories are in tests/history."""
+
+
 def test_right_histories_witness_every_invariant() -> None:
     witnessed = {f"ALLOC-{number}" for _, numbers in GOOD.values() for number in numbers}
-    assert witnessed == {entry.id for entry in catalogue().of("vmm-allocator")}
+    assert witnessed == OF_ONE_LIFE
 
 
 def test_history_that_does_nothing_witnesses_nothing() -> None:
@@ -1037,7 +1041,7 @@ def test_wrong_history(number: int, name: str, configuration: Configuration | No
 
 
 def test_wrong_histories_break_every_invariant() -> None:
-    assert {f"ALLOC-{number}" for number, *_ in BAD} == {entry.id for entry in catalogue().of("vmm-allocator")}
+    assert {f"ALLOC-{number}" for number, *_ in BAD} == OF_ONE_LIFE
 
 
 # -- what a subject declares

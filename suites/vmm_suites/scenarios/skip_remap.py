@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from vmm_conformance.contracts import UpdateMode
+from vmm_conformance.contracts import Status, UpdateMode
 from vmm_conformance.programs.scenario import Scenario
 from vmm_conformance.programs.skip_remap import (
     Bind,
@@ -129,6 +129,11 @@ SIZES: Final = (
         "not-settled-by-failed-map", plan(G, G), (Fail("map", 2), STEP, Resize(0, 3 * G), STEP, Move(0), STEP),
         "92 96 166",
         "the first step fails before execution: the next one may bring any sizes",
+    ),
+    scenario(
+        "undo-fails-too", plan(G, 2 * G),
+        (Fail("set_access"), Fail("unmap", status=Status.UNKNOWN), STEP, STEP, STEP, STEP, Close()), "92",
+        "what could not be unmapped after a failure is unmapped before its place is used again",
     ),
     scenario(
         "wider-than-its-slot", plan(SlotPlan(G, extra=1), G), (STEP, Move(0), STEP), "86 97 159 166",

@@ -45,6 +45,15 @@ class ProcAllocator:
     def statistics(self) -> Any:
         return _record(Statistics, self._ask("statistics"))
 
+    def begin_capture(self, *, stream: int) -> None:
+        self._ask("begin_capture", stream=stream)
+
+    def end_capture(self, *, stream: int) -> None:
+        self._ask("end_capture", stream=stream)
+
+    def drop_capture(self, *, stream: int) -> None:
+        self._ask("drop_capture", stream=stream)
+
     def close(self) -> None:
         self._ask("close")
 

@@ -33,6 +33,9 @@ REQUESTS: Final[Mapping[str, tuple[str, ...]]] = {
     "resume": ("allocator",),
     "enable_peer": ("allocator", "peer"),
     "statistics": ("allocator",),
+    "begin_capture": ("allocator", "stream"),
+    "end_capture": ("allocator", "stream"),
+    "drop_capture": ("allocator", "stream"),
     "close": ("allocator",),
 }
 """What ``do`` may be, with the other keys of the request."""

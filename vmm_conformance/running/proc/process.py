@@ -39,7 +39,7 @@ class SubjectProcess:
         streams = (self._process.stdin, self._process.stdout, self._process.stderr)
         self._to, self._from, self._errors = (_unblocked(stream) for stream in streams)
         self._held, self._told = bytearray(), bytearray()
-        self._mute = self._closed = False
+        self._mute = self._closed = self._asked = False
 
     @property
     def pid(self) -> int:
@@ -47,10 +47,14 @@ class SubjectProcess:
         return self._process.pid
 
     def send(self, message: Mapping[str, Any], patience: float) -> None:
-        """One line to it. It has to be silent: it speaks when it is asked."""
+        """One line to it. It has to be silent: it speaks when it is asked.
+
+        Before the first line nobody knows whether it has: how fast it starts decides.
+        """
         self._listen()
-        if self._held:
+        if self._held and self._asked:
             raise self.ended(CRASH, f"spoke before it was asked: {shortened(bytes(self._held))}")
+        self._asked = True
         left = memoryview(json.dumps(message, separators=(",", ":")).encode() + b"\n")
         until = time.monotonic() + patience
         while left:

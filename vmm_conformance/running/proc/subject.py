@@ -146,7 +146,7 @@ def _split(command: str) -> list[str]:
 
 _FLAG: Final = ("true or false", lambda value: type(value) is bool)
 _DECLARED: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
-    **dict.fromkeys(("grow", "shrink", "trim", "late_peers", "statistics"), _FLAG),
+    **dict.fromkeys(("grow", "shrink", "trim", "late_peers", "statistics", "captures"), _FLAG),
     "pause": ("a list of backup and discard", lambda value: _listed(value, lambda way: way in ("backup", "discard"))),
     "deallocate": ("stream or immediate", lambda value: value in ("stream", "immediate")),
     "segment": ("a number of bytes", lambda value: type(value) is int and value >= 0),
