@@ -265,7 +265,7 @@ def test_right_history(tell: Tell) -> None:
 
 
 OF_ONE_LIFE = {entry.id for entry in catalogue().of("vmm-allocator")} - {"ALLOC-185"}
-"""But for the leak series: its histories are in tests/history."""
+"""But for the leak series, whose judge has its histories in tests/allocator/test_series.py."""
 
 
 def test_right_histories_witness_every_invariant() -> None:
