@@ -73,6 +73,13 @@ def test_nothing_takes_the_focus_when_the_page_opens():
     assert "autofocus" not in page(broken()).partition("<script")[0]
 
 
+def test_programs_are_counted_without_those_of_failure_points_which_are_planned_as_points():
+    data = report(entry("ALLOCATOR-1"))
+    (item,) = data["subjects"][0]["items"]
+    data["subjects"][0]["items"].append(item | {"id": "points/1[thing]", "kind": "points", "executed": 14})
+    assert " 10 of 10 " in words(page(data))
+
+
 def test_the_banner_has_the_verdict_its_denominator_waivers_and_what_is_emulated():
     told = words(page(broken()))
     assert "✗ not conformant 3 of 4 expected invariants were judged, 1 missing; 1 waived." in told
