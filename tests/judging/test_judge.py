@@ -53,6 +53,16 @@ def trace():
     return Trace()
 
 
+@pytest.mark.parametrize("live", [A, A + G, A + 3 * G], ids=["at its start", "inside", "at its end"])
+@pytest.mark.parametrize("call", ["reserve", "alloc"])
+def test_what_is_handed_out_must_not_overlap_what_is_live(trace, live, call):
+    trace("reserve", G, 0, 0, result=live)
+    trace(call, 4 * G, 0, 0, result=A)
+    first = trace.judged().wrong[0]
+    assert (first.family, first.line, first.cause) == ("lifetime", 3, 2)
+    assert "which overlaps" in first.message
+
+
 def test_a_right_history_has_no_findings(trace):
     trace("stream_create", 0, result=1)
     trace.block()

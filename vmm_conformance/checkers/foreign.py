@@ -174,10 +174,7 @@ class _Client(Visitor):
     def _fresh(self, event: Event) -> None:
         """What a driver hands out must not overlap what is live."""
         low, high = event.result, event.result + event.args[0]
-        state = self._state
-        taken: list[Any] = [state.reservation_at(low), state.allocation_at(low)]
-        taken += [state.allocation_at(high - 1), state.reservation_at(high - 1)]
-        other = next((one for one in taken if one is not None), None)
+        other = self._state.taken_in(low, high)
         if other is not None:
             self._say(
                 LIFETIME, "", event.seq,

@@ -135,6 +135,15 @@ class State:
         memory = self._allocations[self._allocated[at]]
         return memory if address < memory.address + memory.size else None
 
+    def taken_in(self, low: int, high: int) -> Memory | Reservation | None:
+        """A reservation or a plain allocation with an address in ``low`` to ``high``, the latter not included."""
+        for starts, held in ((self._reserved, self.reservations), (self._allocated, self._allocations)):
+            before = bisect_left(starts, high) - 1
+            one: Memory | Reservation | None = held[starts[before]] if before >= 0 else None
+            if one is not None and one.address + one.size > low:
+                return one
+        return None
+
     def reservation_at(self, address: int) -> Reservation | None:
         """The reservation that covers ``address``."""
         at = bisect_right(self._reserved, address) - 1
