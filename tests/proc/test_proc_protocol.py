@@ -30,7 +30,7 @@ from vmm_conformance.running.proc import schema
 from vmm_conformance.running.proc.allocator import ProcAllocator
 from vmm_conformance.running.proc.messages import CALLS, REQUESTS, Unfit, carry_out, parse, refusal
 from vmm_conformance.running.proc.process import SubjectProcess
-from vmm_conformance.running.proc.subject import ProcSubject
+from vmm_conformance.running.proc.subject import _DECLARED, ProcSubject
 from vmm_conformance.running.session import bench_for
 
 SCHEMA = schema.subject_schema()
@@ -149,6 +149,7 @@ def test_every_part_of_the_contract_can_be_asked_for():
 def test_what_may_be_declared_is_what_the_contract_knows():
     declared = set(SCHEMA["$defs"]["described"]["properties"]["capabilities"]["properties"])
     assert declared < set(SUBJECT_CAPABILITIES)
+    assert declared == set(_DECLARED)
 
 
 @pytest.fixture

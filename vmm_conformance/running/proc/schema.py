@@ -80,7 +80,7 @@ def _call(call: str) -> Schema:
 def _described() -> Schema:
     """What a subject says of itself when it is started."""
     capabilities = {
-        **dict.fromkeys(("grow", "shrink", "trim", "late_peers", "statistics"), _FLAG),
+        **dict.fromkeys(("grow", "shrink", "trim", "late_peers", "statistics", "captures"), _FLAG),
         "pause": {"type": "array", "items": {"enum": ["backup", "discard"]}},
         "deallocate": {"enum": ["stream", "immediate"]},
         "segment": {"type": "integer", "minimum": 0},
