@@ -94,8 +94,8 @@ def merge(documents: Sequence[Document]) -> Joined:
 def _check_same(one: Document, other: Document) -> None:
     said = dict(_identity(one.data))
     for what, value in _identity(other.data):
-        if value != said[what]:
-            differing = "" if isinstance(value, dict | list) else f": {said[what]} and {value}"
+        if value != said.get(what):
+            differing = "" if isinstance(value, dict | list) else f": {said.get(what)} and {value}"
             raise MergeError(f"{one.label} and {other.label} are of different runs: another {what}{differing}")
 
 
@@ -107,8 +107,8 @@ def _identity(data: Data) -> Iterator[tuple[str, Any]]:
     yield "version behind the driver", ", ".join(f"{key} {value}" for key, value in sorted(driver["versions"].items()))
     yield "set of options for the driver", driver["options"]
     known = {field.name: field.default for field in fields(Options)} | data["options"]
-    yield from ((f"option {name}", value) for name, value in sorted(known.items()) if name != "shard")
     yield from ((f"version of {name}", packages.get(name)) for name in PACKAGES)
+    yield from ((f"option {name}", value) for name, value in sorted(known.items()) if name != "shard")
     yield "subject", ", ".join(_titled(section["subject"]) for section in data["subjects"])
     yield "set of contracts", [section["subject"]["contracts"] for section in data["subjects"]]
     yield "plan", [[_planned(item) for item in section["items"]] for section in data["subjects"]]
@@ -242,7 +242,7 @@ def _waivers(documents: Sequence[Document]) -> Waivers | None:
     waivers = waivers_of(documents[0].data)
     if waivers is None:
         return None
-    days = [date.fromisoformat(document.data["waivers"]["today"]) for document in documents]
+    days = [date.fromisoformat(told["today"]) for document in documents if (told := document.data.get("waivers"))]
     return Waivers(waivers.entries, max(days))
 
 
