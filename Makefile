@@ -23,7 +23,7 @@ PIP := $(BIN)/python $(PIP_INSTALL)
 
 # An environment for each file of ci/bindings, in which the suites run over the vendors' bindings.
 BINDINGS := $(patsubst ci/bindings/%.txt,%,$(wildcard ci/bindings/*.txt))
-BINDING_TESTS := tests/adapters tests/emulated tests/quirks tests/subjects tests/ci/test_device_check.py tests/subjects
+BINDING_TESTS := tests/adapters tests/emulated tests/quirks tests/subjects tests/ci/test_device_check.py
 
 .DEFAULT_GOAL := help
 .PHONY: help conformance test lint types tests docs check kills bindings browser machines bench docs-invariants mutate clean \

@@ -34,17 +34,18 @@ done
 mkdir -p "$report"
 
 if [ -n "$wheels" ]; then
-  case $driver in
-    host*) extras=html ;;
-    emulated-*) extras=emulation,${driver#emulated-},html ;;
-    *) extras=$driver,html ;;
+  name=${driver%%,*}
+  case $name in
+    host) extras=html ;;
+    emulated-*) extras=emulation,${name#emulated-},html ;;
+    *) extras=$name,html ;;
   esac
   environment=$(mktemp -d)
   trap 'rm -rf "$environment"' EXIT
   "$python" -m venv "$environment"
   python=$environment/bin/python
   "$python" -m pip install --quiet --disable-pip-version-check --no-index --find-links "$wheels" \
-    "vmm-conformance[${extras%%,quirk*}]"
+    "vmm-conformance[$extras]"
 fi
 
 broken=0 late=0

@@ -13,7 +13,6 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Any, Final
 
 from vmm_conformance.contracts import Access, Driver, DriverOptions
@@ -103,10 +102,11 @@ def _forked(work: Callable[[], str], depth: int) -> str:
         warnings.simplefilter("ignore", DeprecationWarning)  # the child uses nothing that a thread may hold
         child = os.fork()
     if not child:
-        text = _answer(work if depth < 2 else lambda: _forked(work, depth - 1))
-        with suppress(BaseException):
+        try:
+            text = _answer(work if depth < 2 else lambda: _forked(work, depth - 1))
             os.write(writing, text.encode()[:4096])
-        os._exit(0)
+        finally:  # whatever happens, also an interrupt: a second copy of the harness must not go on
+            os._exit(0)
     os.close(writing)
     try:
         return _heard(reading, child)
