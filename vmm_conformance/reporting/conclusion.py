@@ -108,11 +108,18 @@ def complaint(
         lines.append(f"{result.item}: {'judging' if id == ALL else f'the checker of {id}'} broke: {reason}")
     if result.state in ("crash", "timeout"):
         ended = "crashed" if result.state == "crash" else "ran out of time"
-        lines.append(f"{result.item} {ended} after {result.executed:,} of {count(result.planned, 'program')}")
+        lines.append(f"{result.item} {ended} after {_done(result)}")
     for ending in result.endings:
         file = str(write_ending(target, ending, result.item, scene.spec))
         lines += describe_ending(ending, result.item, file, scene.spec, scene.driver, width)
     return "\n".join(lines)
+
+
+def _done(result: ItemResult) -> str:
+    """How far an item came: of failure points more programs are run than points are planned."""
+    if result.kind == "points":
+        return count(result.executed, "program")
+    return f"{result.executed:,} of {count(result.planned, 'program')}"
 
 
 def describe(

@@ -90,7 +90,8 @@ class Coverage:
 class ItemResult:
     """One exploration or scenario, or a share of failure points, run on one subject over one driver.
 
-    ``planned`` and ``executed`` count programs. ``state`` is ``done``, ``stopped`` (interrupted),
+    ``executed`` counts programs, and so does ``planned``, but for kind ``points``, where it counts failure points: each
+    takes a program, and so do those that they are derived from. ``state`` is ``done``, ``stopped`` (interrupted),
     ``crash``, ``timeout`` or ``unavailable`` (no such driver here). ``unknown`` maps an invariant to what
     broke its checker; ``untested`` maps an invariant to why this item could not exercise it. ``endings`` has, at most
     one of each kind, the first programs that ended their process. ``points`` is there for failure points alone.
