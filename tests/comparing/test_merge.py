@@ -93,10 +93,16 @@ def test_what_was_done_twice_and_came_out_otherwise_is_said(documents):
 def test_a_crash_in_one_report_is_not_made_good_by_another(documents):
     one, whole = documents("1", "whole")
     id = run_in(one)[0]
-    row(one, id)["state"] = "crash"
+    ended = {
+        "kind": "crash", "how": "was killed by SIGSEGV", "op": 0, "stack": [], "repeats": "deterministic", "times": 1,
+        "programs_before": 3, "program": entry(whole)["failures"][0]["program"], "file": "programs/crash.json",
+        "trail": "histories/crash.jsonl",
+    }  # fmt: skip
+    row(one, id).update(state="crash", endings=[ended], executed=row(one, id)["executed"] - 1)
     joined = merge([one, whole])
     assert joined.contradictions == (f"{id} came out otherwise in two reports: crash in 1, done in whole",)
-    assert next(item for item in joined.data["subjects"][0]["items"] if item["id"] == id)["state"] == "crash"
+    joint = next(item for item in joined.data["subjects"][0]["items"] if item["id"] == id)
+    assert (joint["state"], joint["endings"], joined.evidence["programs/crash.json"]) == ("crash", [ended], 0)
 
 
 def test_a_run_that_was_stopped_is_continued_by_another(documents, timeless):
@@ -105,6 +111,21 @@ def test_a_run_that_was_stopped_is_continued_by_another(documents, timeless):
     stopped.update(state="stopped", executed=0, witnesses={})
     assert timeless(merge([one, whole]).data) == timeless(documents("whole")[0].data)
     assert timeless(merge([whole, one]).data) == timeless(documents("whole")[0].data)
+
+
+@pytest.mark.parametrize("stopped_first", [True, False])
+@pytest.mark.parametrize("field", ["message", "program", "outcomes"])
+def test_a_failure_and_its_files_are_of_the_report_whose_result_counts(documents, stopped_first, field):
+    stopped, whole = documents("whole", "whole")
+    ours = entry(whole)["failures"][0]
+    theirs = entry(stopped)["failures"][0]
+    theirs[field] = {"message": "another", "program": {**theirs["program"], "version": 2}, "outcomes": []}[field]
+    theirs["map"] = []
+    row(stopped, ours["item"]).update(state="stopped", executed=1)
+    joined = merge([stopped, whole] if stopped_first else [whole, stopped])
+    assert next(each for each in entry(joined)["failures"] if each["item"] == ours["item"]) == ours
+    assert joined.evidence[entry(whole)["program"]] == int(stopped_first)
+    assert joined.contradictions == ()
 
 
 def option(name, value):

@@ -6,8 +6,9 @@ left, but for the durations and for machines that differ.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from datetime import date
 from typing import Any, Final
 
@@ -18,7 +19,7 @@ from vmm_conformance.reporting.json_report import to_json
 from vmm_conformance.reporting.model import DriverInfo, Report, SubjectInfo
 from vmm_conformance.reporting.report import NOT_RUN, gather
 from vmm_conformance.reporting.text import count, few
-from vmm_conformance.running.results import Coverage, Failure, ItemResult
+from vmm_conformance.running.results import Coverage, Ending, Failure, ItemResult
 from vmm_conformance.running.session import Options
 from vmm_conformance.waivers.listed import Waivers, waivers_of
 
@@ -204,6 +205,8 @@ def _both(one: ItemResult, other: ItemResult) -> ItemResult:
     known = {failure.invariant for failure in further.failures}
     further.failures += [failure for failure in less.failures if failure.invariant not in known]
     further.unknown = {**less.unknown, **further.unknown}
+    kinds = {ending.kind for ending in further.endings}
+    further.endings += [ending for ending in less.endings if ending.kind not in kinds]
     further.state = max(one.state, other.state, key=_FINISHED.index)
     return further
 
@@ -248,24 +251,39 @@ def _waivers(documents: Sequence[Document]) -> Waivers | None:
 
 def _with_evidence(report: Report, documents: Sequence[Document]) -> tuple[Data, dict[str, int]]:
     """The report as data with the drawings of its failures, and the report that each program's files lie beside."""
-    known: dict[tuple[str, str], tuple[Data, int]] = {}
+    known, endings = _by_content(documents)
     evidence: dict[str, int] = {}
-    endings: dict[str, Data] = {}
-    for number, document in enumerate(documents):
-        for section in document.data["subjects"]:
-            for entry in section["invariants"]:
-                for failure in entry["failures"]:
-                    known.setdefault((failure["item"], entry["id"]), (failure, number))
-            own = {ending["file"]: ending for item in section["items"] for ending in item["endings"]}
-            evidence |= {file: number for file in own if file not in evidence}
-            endings = own | endings
     data = to_json(report)
-    for section in data["subjects"]:
-        for item in section["items"]:
-            item["endings"] = [endings[ending["file"]] for ending in item["endings"]]
-        for entry in section["invariants"]:
-            found = [known[failure["item"], entry["id"]] for failure in entry["failures"]]
+    for section, told in zip(report.subjects, data["subjects"], strict=True):
+        for row, item in zip(section.items, told["items"], strict=True):
+            ended = [endings[_content(ending, row.id)] for ending in row.endings]
+            item["endings"] = [each for each, _ in ended]
+            evidence |= {each["file"]: number for each, number in ended}
+        for made, entry in zip(section.invariants, told["invariants"], strict=True):
+            found = [known[_content(failure, failure.item)] for failure in made.failures]
             entry["failures"] = [each if not n else {**each, "picture": None} for n, (each, _) in enumerate(found)]
             if found:
                 evidence[entry["program"]] = found[0][1]
     return data, evidence
+
+
+_Found = dict[tuple[str, str], tuple[Data, int]]
+
+
+def _by_content(documents: Sequence[Document]) -> tuple[_Found, _Found]:
+    """All failures and all endings as they were reported, by all that a result has of them, and whose they are."""
+    failures: _Found = {}
+    endings: _Found = {}
+    for number, document in enumerate(documents):
+        for section in document.data["subjects"]:
+            for failure in (failure for entry in section["invariants"] for failure in entry["failures"]):
+                failures.setdefault(_content(_failure(failure), failure["item"]), (failure, number))
+            for item in section["items"]:
+                for ending in item["endings"]:
+                    endings.setdefault(_content(from_data(ending), item["id"]), (ending, number))
+    return failures, endings
+
+
+def _content(found: Failure | Ending, item: str) -> tuple[str, str]:
+    """What tells one failure or ending of an item from another: that of a result that was not taken is another one."""
+    return item, json.dumps(asdict(found), sort_keys=True)
