@@ -80,6 +80,19 @@ def test_programs_are_counted_without_those_of_failure_points_which_are_planned_
     assert " 10 of 10 " in words(page(data))
 
 
+def test_failure_points_are_told_by_contract_and_by_item():
+    data = report(entry("ALLOCATOR-1"))
+    (item,) = data["subjects"][0]["items"]
+    assert "Failure points" not in words(page(data))
+    for number in (1, 2):
+        points = {"reached": 1000 * number, "covered": 7, "undo_reached": 90, "undo_covered": number}
+        more = {"id": f"allocator/points/{number}[<thing>]", "kind": "points", "points": points}
+        data["subjects"][0]["items"].append(item | more)
+    told = words(page(data))
+    assert "thing 1.2 over host (emulated, no device) of covered" in told
+    assert "allocator 14 3,000 3 180 allocator/points/1[<thing>] 7 1,000 1 90 allocator/points/2[" in told
+
+
 def test_the_banner_has_the_verdict_its_denominator_waivers_and_what_is_emulated():
     told = words(page(broken()))
     assert "✗ not conformant 3 of 4 expected invariants were judged, 1 missing; 1 waived." in told

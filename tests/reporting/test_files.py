@@ -12,6 +12,7 @@ from junitparser import Error, Failure, JUnitXml, Skipped
 
 from vmm_conformance.reporting import json_report, junit
 from vmm_conformance.reporting.programs import program_name, write_program
+from vmm_conformance.running.results import Coverage
 
 
 def every_verdict():
@@ -134,6 +135,18 @@ def test_junit_pass_has_no_outcome_and_counts_are_right(tmp_path):
         (5, 0, 2, 2),
         (6, 1, 2, 2),
     ]
+
+
+def test_junit_has_failure_points_as_properties(tmp_path):
+    items = tuple(Item(f"allocator/points/{n}[thing]", "thing", kind="points") for n in (1, 2))
+    results = [result(item.id, points=Coverage(2000, 5, 7, n)) for n, item in enumerate(items)]
+    suite = next(iter(JUnitXml.fromfile(str(junit.write(report(*results, items=items), tmp_path)))))
+    told = {each.name: each.value for each in suite.properties() if each.name.startswith("points.")}
+    assert told == {
+        "points.allocator": Coverage(4000, 10, 14, 1).text(),
+        "points.allocator/points/1[thing]": Coverage(2000, 5, 7, 0).text(),
+        "points.allocator/points/2[thing]": Coverage(2000, 5, 7, 1).text(),
+    }
 
 
 def test_junit_tells_an_inferred_must_from_a_documented_one(tmp_path):

@@ -22,6 +22,9 @@ An item whose process ended, under process isolation, has a case of its own: ``c
 ``subject.contract.item``, the name is the item's id, and the ``error`` has the type ``crash`` or ``timeout``,
 how and where it ended, the file of its program, the stack, and the command that repeats it.
 
+The property ``points.ITEM`` of a suite says of an item of failure points how many were covered, of how many that were
+reached; ``points.CONTRACT`` is their sum.
+
 A case's ``classname`` is ``subject.contract.area``, its name the invariant's id, its ``status`` the
 verdict. A broken should is a ``failure`` too, though it never changes the overall verdict, which is a
 property of the suite like everything else about the run.
@@ -73,6 +76,7 @@ def _suite(section: SubjectReport, report: Report) -> Any:
         "complete": str(section.complete).lower(),
         "overall": section.overall.told(section.waived),
         **{f"option.{name}": value for name, value in report.options.items()},
+        **{f"points.{name}": points.text() for name, points in section.points().items()},
     }
     cases = [_case(entry, section) for entry in section.invariants]
     cases += [_ended(row, ending, section, report.driver.name) for row, ending in ended_items(section)]

@@ -119,6 +119,15 @@ class SubjectReport:
         """How many broken invariants waivers excuse."""
         return sum(entry.verdict is Verdict.WAIVED for entry in self.invariants)
 
+    def points(self) -> dict[str, Coverage]:
+        """Failure points covered and reached: by contract the sum, behind them those of each item."""
+        items = {row.id: row.points for row in self.items if row.points}
+        total: dict[str, Coverage] = {}
+        for row in self.items:
+            if row.points:
+                total[row.contract] = total.get(row.contract, Coverage()) + row.points
+        return {**total, **items}
+
     def __getitem__(self, id: str) -> InvariantReport:
         for entry in self.invariants:
             if entry.id == id:

@@ -99,7 +99,7 @@ def _details(entries: Iterable[InvariantReport], width: int) -> Iterator[str]:
 
 def _points(section: SubjectReport, contract: str, width: int) -> list[str]:
     """How many failure points of a contract were covered; nothing if there are none."""
-    total = sum((row.points for row in section.items if row.points and row.contract == contract), Coverage())
+    total = section.points().get(contract, Coverage())
     return wrap(total.text(), width, indent=f"    {'points':<11}") if total.reached else []
 
 

@@ -130,14 +130,19 @@ class Points:
                     self._wait(program, call.op, (), call)
 
     def cover(self, bound: int) -> Iterator[Point]:
-        """Cover up to ``bound`` points, each as it is yielded."""
-        for turn in range(bound):
+        """Cover up to ``bound`` points, each as it is yielded.
+
+        One whose failure does not strike is not covered, and another takes its place: at most as often as that.
+        """
+        covered = 0
+        for turn in range(2 * bound):
             waiting = self._waiting[turn % 2] or self._waiting[not turn % 2]
-            if not waiting:
+            if covered == bound or not waiting:
                 return
             _, _, point = heappop(waiting)
-            self._cover(point)
-            yield point
+            if self._cover(point):
+                covered += 1
+                yield point
 
     def _wait(self, program: Program, op: int, before: tuple[Strike, ...], call: Called) -> None:
         """Let the points of ``call``, one for each code, wait; ``before`` is the failure that strikes earlier."""
@@ -153,19 +158,21 @@ class Points:
             else:
                 self.coverage.reached += 1
 
-    def _cover(self, point: Point) -> None:
+    def _cover(self, point: Point) -> bool:
+        """Run the program of ``point``. Whether its failures struck."""
         history = self.run(program_of(point, self.failing))
         if history is None:  # it ended its process: covered, and what would have come after it is not known
             self._count(point)
-            return
+            return True
         op = point.op + len(point.strikes)
         made = [call for call in calls(history, self.failing) if call.op == op]
         if sum(call.struck for call in made) < len(point.strikes):
-            return
+            return False
         self._count(point)
         if len(point.strikes) == 1:
             for call in _undo(history, made, self.failing):
                 self._wait(point.program, point.op, point.strikes, call)
+        return True
 
     def _count(self, point: Point) -> None:
         if len(point.strikes) > 1:

@@ -109,12 +109,8 @@ class _Run:
         request = self._worked_out(operation)
         if request is None:
             return _skipped("there is nothing of the kind")
-        before = len(self.recorder.history.events)
         request.before()
-        outcome = self._once(request)
-        if outcome["status"] != "ok" and self._struck_since(before):
-            again = self._once(request)
-            outcome = {**again, "message": f"{again['message'] or again['status']} (before: {outcome['message']})"}
+        outcome = self._once_more_if_struck(request)
         self._look_at(request)
         return outcome
 
@@ -127,6 +123,14 @@ class _Run:
 
     def _struck_since(self, before: int) -> bool:
         return any(event.result == "injected" for event in self.recorder.history.events[before:])
+
+    def _once_more_if_struck(self, request: Request) -> Outcome:
+        before = len(self.recorder.history.events)
+        outcome = self._once(request)
+        if outcome["status"] == "ok" or not self._struck_since(before):
+            return outcome
+        again = self._once(request)
+        return {**again, "message": f"{again['message'] or again['status']} (before: {outcome['message']})"}
 
     def _once(self, request: Request) -> Outcome:
         outcome, answer = self._recorded(request)
@@ -154,11 +158,7 @@ class _Run:
         request = Request(
             "create_reservation", {"ordinal": device, "size": size}, lambda: self.requests.reserve(device, size), settle
         )
-        before = len(self.recorder.history.events)
-        outcome = self._once(request)
-        if outcome["status"] == "ok" or not self._struck_since(before):
-            return outcome
-        return self._once(request)
+        return self._once_more_if_struck(request)
 
     def _together(self, operation: ops.Together) -> Outcome:
         """Two calls at once, both worked out before. What follows from them follows when both are over."""
@@ -325,7 +325,7 @@ class _Run:
             for device in range(len(self.streams)):
                 self.driver.device_synchronize(device)
             for reservation in self.caller.reservations.values():
-                self._once(Request("release", {}, reservation.release))
+                self._once_more_if_struck(Request("release", {}, reservation.release))
             if not self.configuration.streams_end:
                 self._destroy_streams()
         except DriverError as error:
@@ -347,7 +347,6 @@ class _Run:
         if self._once(request)["status"] != "ok":
             self.recorder.faults.clear()
             self._once(request)
-        self.recorder.faults.clear()
         self._once(request)
 
 

@@ -17,6 +17,7 @@ from vmm_conformance.reporting.html.ended import ended
 from vmm_conformance.reporting.html.failures import articles
 from vmm_conformance.reporting.html.kills import kill_pages
 from vmm_conformance.reporting.html.matrix import Texts, matrix, totals
+from vmm_conformance.reporting.html.points import points_of
 from vmm_conformance.reporting.html.trend import trends
 from vmm_conformance.reporting.html.waived import waived
 from vmm_conformance.reporting.verdicts import OVERALL_SIGNS
@@ -54,6 +55,7 @@ def render(documents: Sequence[Document]) -> str:
         totals=totals(columns), texts=texts.texts, signs=SIGNS, overall_signs=OVERALL_SIGNS,
         broken=[(column, made) for column, made in broken if made], trends=trends(reports),
         waived=waived(reports), endings=[(column, made) for column in columns if (made := ended(column))],
+        points=[(column, rows) for column in columns if (rows := points_of(column))],
         unreached=_unreached(columns), kill_pages=pages,
     )  # fmt: skip
 
