@@ -19,7 +19,8 @@ DOCS := $(VENV)/.docs
 MUTATION := $(VENV)/.mutation
 BROWSER := $(VENV)/.browser
 PIP_INSTALL := -m pip --disable-pip-version-check --quiet install
-PIP := $(BIN)/python $(PIP_INSTALL)
+# One at a time in an environment, also where make runs several jobs.
+PIP = flock $(VENV)/.lock $(BIN)/python $(PIP_INSTALL)
 
 # An environment for each file of ci/bindings, in which the suites run over the vendors' bindings.
 BINDINGS := $(patsubst ci/bindings/%.txt,%,$(wildcard ci/bindings/*.txt))
