@@ -60,7 +60,7 @@ OPTIONS: Final = (
         "driver",
         "NAME",
         "what subjects allocate from: host, hip, cuda, emulated-hip or emulated-cuda; all but hip and cuda"
-        " take ,quirk=ID (default: host)",
+        " take ,quirk=ID, and the emulated ones ,devices=NUMBER (default: host)",
     ),
     Option(
         "budget",

@@ -19,6 +19,7 @@ from vmm_conformance.width import terminal_width
 
 if TYPE_CHECKING:
     from vmm_conformance.contracts import Driver
+    from vmm_conformance.pytest_devices import Lending
     from vmm_conformance.pytest_items import SuiteItem
     from vmm_conformance.pytest_progress import Controller
     from vmm_conformance.pytest_recorded import Recorded, Run
@@ -28,6 +29,8 @@ RESULT = pytest.StashKey[dict[str, Any]]()
 """Where an item's result waits for its test report."""
 WIDTH = pytest.StashKey[int]()
 """Columns of the terminal: of the controller's, also where a worker writes."""
+LENDING = "vmm-conformance-devices"
+"""The plugin that lends devices to workers."""
 _ATTRIBUTE = "vmm_result"
 _WIDTH = "vmm_width"
 _MARKER = (
@@ -49,18 +52,52 @@ def pytest_configure(config: pytest.Config) -> None:
     """Read and check what was asked for; on the controller, listen for results."""
     config.addinivalue_line("markers", _MARKER)
     config.stash[WIDTH] = config.workerinput[_WIDTH] if _is_worker(config) else terminal_width()  # type: ignore[attr-defined]
-    command_line = {option.name: config.getoption(option.ini) for option in OPTIONS}
-    ini = {option.name: config.getini(option.ini) for option in OPTIONS}
     try:
-        invocation, here = gather(command_line, os.environ, ini)
+        invocation, here = _asked(config)
         config.stash[INVOCATION] = invocation
         if here and not _is_worker(config):
             make_importable(config.invocation_params.dir)
             invocation.check()
     except BadInvocation as error:
         raise pytest.UsageError(str(error)) from None
+    _devices(config, invocation.driver)
     if not _is_worker(config):
         config.pluginmanager.register(Listener(config), "vmm-conformance-listener")
+
+
+def _asked(config: pytest.Config) -> tuple[Invocation, bool]:
+    """What was asked for, and whether any of it outside an ini file. Raises `BadInvocation`."""
+    command_line = {option.name: config.getoption(option.ini) for option in OPTIONS}
+    return gather(command_line, os.environ, {option.name: config.getini(option.ini) for option in OPTIONS})
+
+
+def _devices(config: pytest.Config, driver: str) -> None:
+    """On the controller of workers, lend devices; on a worker, use the one that was lent, and no other."""
+    if driver == "host":
+        return
+    from vmm_conformance.pytest_devices import INDEX, Lending, use
+
+    if not _is_worker(config):
+        if config.getoption("tx", None):
+            config.pluginmanager.register(Lending(driver), LENDING)
+    elif INDEX in config.workerinput:  # type: ignore[attr-defined]
+        use(driver, config.workerinput[INDEX])  # type: ignore[attr-defined]
+
+
+@pytest.hookimpl(optionalhook=True, tryfirst=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """As many workers as there are devices, for ``-n auto``; without devices, what xdist thinks."""
+    if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
+        return None
+    try:
+        driver = _asked(config)[0].driver
+        if driver == "host":
+            return None
+        from vmm_conformance.drivers.opening import device_count
+
+        return device_count(driver) or None
+    except ValueError as error:
+        raise pytest.UsageError(str(error)) from None
 
 
 def pytest_unconfigure() -> None:
@@ -195,7 +232,9 @@ class Listener:
         own = Session(self.config.stash[INVOCATION])
         if not self.results and not own.concerns(self.candidates):
             return
-        report = own.report(self.results, self.suspects, time.monotonic() - self.started)
+        lending: Lending | None = self.config.pluginmanager.get_plugin(LENDING)
+        devices = lending.had if lending is not None else {}
+        report = own.report(self.results, self.suspects, time.monotonic() - self.started, devices)
         self.lines = own.publish(report, self.config.stash[WIDTH])
         if session.exitstatus == pytest.ExitCode.OK and report.exit_code:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED

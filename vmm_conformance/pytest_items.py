@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -172,8 +172,13 @@ class Session:
         ids = {item.id for item in self.items}
         return any(name in ids for name in names)
 
-    def report(self, results: Iterable[dict[str, Any]], suspects: Iterable[str], seconds: float) -> Report:
-        """The report; an item among ``suspects`` whose result never arrived has crashed."""
+    def report(
+        self, results: Iterable[dict[str, Any]], suspects: Iterable[str], seconds: float, devices: Mapping[str, str]
+    ) -> Report:
+        """The report; an item among ``suspects`` whose result never arrived has crashed.
+
+        ``devices`` are those that workers were lent, by worker.
+        """
         arrived = [ItemResult.from_json(result) for result in results]
         known = {result.item for result in arrived}
         lost = [_crashed(item) for item in self.items if item.id in set(suspects) - known]
@@ -187,6 +192,7 @@ class Session:
             driver=driver_info(options.driver),
             waivers=self.waivers,
             seconds=seconds,
+            devices=devices,
         )
 
     def publish(self, report: Report, width: int) -> list[str]:

@@ -169,7 +169,10 @@ def test_a_report_of_an_older_version_is_refused(documents):
 def test_several_machines_are_all_named(documents):
     one, two = documents("1", "2")
     two.data["environment"]["platform"] = "Linux-9"
-    assert merge([one, two]).data["environment"]["platform"] == f"{one.data['environment']['platform']}, Linux-9"
+    two.data["environment"]["devices"] = {"gw0": "HIP_VISIBLE_DEVICES=0"}
+    joined = merge([one, two]).data["environment"]
+    assert joined["platform"] == f"{one.data['environment']['platform']}, Linux-9"
+    assert joined["devices"] == {"2 gw0": "HIP_VISIBLE_DEVICES=0"}
 
 
 def test_the_command_writes_all_that_a_run_leaves_and_it_verifies(shards, tmp_path, capsys):

@@ -104,8 +104,10 @@ def waiver(invariant: str = "ALLOCATOR-1", **changes: Any) -> Waiver:
 def report(*results: ItemResult, items: Any = ITEMS, subjects: Any = None, **changes: Any) -> Report:
     waivers = changes.pop("waivers", None)
     today = changes.pop("today", TODAY)
+    devices = changes.pop("devices", None)
     if isinstance(waivers, dict):
         waivers = [waiver(id, reason=reason) for id, reason in waivers.items()]
     waivers = None if waivers is None else Waivers(tuple(waivers), today)
     given = results or tuple(result(item.id) for item in ITEMS)
-    return build(given, items, Options(**changes), subjects or {"thing": THING}, CATALOGUE, waivers=waivers)
+    subjects = subjects or {"thing": THING}
+    return build(given, items, Options(**changes), subjects, CATALOGUE, waivers=waivers, devices=devices)

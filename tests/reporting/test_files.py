@@ -49,6 +49,12 @@ def test_the_report_fits_its_schema():
     assert json.loads(json.dumps(document)) == document
 
 
+def test_devices_of_workers_fit_the_schema():
+    document = json_report.to_json(report(devices={"gw0": "CUDA_VISIBLE_DEVICES=2"}))
+    validator().validate(document)
+    assert document["environment"]["devices"] == {"gw0": "CUDA_VISIBLE_DEVICES=2"}
+
+
 def test_a_report_on_nothing_fits_its_schema():
     validator().validate(json_report.to_json(report(items=(), subjects={"nothing": SimpleNamespace()})))
 

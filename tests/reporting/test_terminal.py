@@ -31,6 +31,11 @@ def test_partial_with_two_subjects(snapshot):
     snapshot("summary_partial", "\n".join(summary(made)))
 
 
+def test_it_says_which_device_a_worker_had():
+    lines = summary(report(devices={"gw0": "CUDA_VISIBLE_DEVICES=2", "gw1": "CUDA_VISIBLE_DEVICES=3"}))
+    assert lines[-4:] == ["", "devices", "  - gw0 had CUDA_VISIBLE_DEVICES=2", "  - gw1 had CUDA_VISIBLE_DEVICES=3"]
+
+
 def test_it_fits_80_columns_save_for_the_commands():
     lines = summary(report(BROKEN), directory="report")
     assert all(len(line) <= 80 or "replay" in line for line in lines)

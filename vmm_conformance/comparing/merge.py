@@ -233,10 +233,16 @@ def _subject(section: Data) -> SubjectInfo:
 def _environment(documents: Sequence[Document]) -> Data:
     """Of several machines, what each of them was."""
     seen = [document.data["environment"] for document in documents]
+    devices = {
+        f"{document.label} {worker}": device
+        for document in documents
+        for worker, device in document.data["environment"].get("devices", {}).items()
+    }
     return {
         "python": ", ".join(dict.fromkeys(each["python"] for each in seen)),
         "platform": ", ".join(dict.fromkeys(each["platform"] for each in seen)),
         "packages": seen[0]["packages"],
+        **({"devices": devices} if devices else {}),
     }
 
 

@@ -1,17 +1,21 @@
 """Drivers by name: ``host``, ``hip``, ``cuda`` and the two emulated ones, with parameters behind commas.
 
 ``quirk=Q-01`` makes the host driver, also one under an emulated library, deviate like some driver in the wild.
+``devices=2`` makes the machine of an emulated one have so many devices, whatever programs ask for, of which the
+variables show some as they do on a real machine (see `visible`).
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Final
 
-from vmm_conformance.contracts import Driver, DriverOptions
-from vmm_conformance.drivers.calls import DriverUnavailable
+from vmm_conformance.contracts import Driver, DriverError, DriverOptions
+from vmm_conformance.drivers.calls import Calls, DriverUnavailable
+from vmm_conformance.drivers.visible import shown
 
 MakeDriver = Callable[[DriverOptions], Driver]
 
@@ -19,15 +23,20 @@ DRIVERS: Final = ("host", "hip", "cuda", "emulated-hip", "emulated-cuda")
 """The names."""
 REAL: Final = ("hip", "cuda")
 """Those behind which there is a device."""
+EMULATED: Final = ("emulated-hip", "emulated-cuda")
+"""Those over an emulated library: their memory is their process's own, and one can be open in it at a time."""
+_TAKES: Final = {**dict.fromkeys(REAL, "no parameters"), "host": "quirk=ID"}
+_TAKES_ELSE: Final = "quirk=ID and devices=NUMBER"
 
 
 @dataclass(frozen=True, slots=True)
 class DriverSpec:
-    """A driver as it was asked for: ``text`` is name and parameters."""
+    """A driver as it was asked for: ``text`` is name and parameters. ``devices`` is 0 where nothing was said."""
 
     text: str
     name: str
     quirks: tuple[str, ...] = ()
+    devices: int = 0
 
     @property
     def real(self) -> bool:
@@ -40,18 +49,20 @@ def parse(text: str) -> DriverSpec:
     name, *pairs = text.split(",")
     if name not in DRIVERS:
         raise ValueError(f"unknown driver {name!r}; accepted: {', '.join(DRIVERS)}")
-    quirks = []
+    quirks, devices = list[str](), 0
     for pair in pairs:
         key, _, value = pair.partition("=")
-        if key != "quirk" or name in REAL:
-            takes = "no parameters" if name in REAL else "quirk=ID"
-            raise ValueError(f"driver {text!r}: {name} takes {takes}, not {pair!r}")
-        quirks += value.split("+")
+        if key == "quirk" and name not in REAL:
+            quirks += value.split("+")
+        elif key == "devices" and name in EMULATED and value.isdecimal() and int(value):
+            devices = int(value)
+        else:
+            raise ValueError(f"driver {text!r}: {name} takes {_TAKES.get(name, _TAKES_ELSE)}, not {pair!r}")
     if quirks:
         from vmm_conformance.drivers.host.quirks import check
 
         check(quirks)
-    return DriverSpec(text, name, tuple(quirks))
+    return DriverSpec(text, name, tuple(quirks), devices)
 
 
 def opener(text: str) -> MakeDriver:
@@ -70,7 +81,44 @@ def opener(text: str) -> MakeDriver:
         return host
     from vmm_conformance.drivers.emulated.adapted import emulated_driver
 
-    return emulated_driver(spec.name.removeprefix("emulated-"), host)
+    return emulated_driver(spec.name.removeprefix("emulated-"), _machine(spec, host) if spec.devices else host)
+
+
+def _machine(spec: DriverSpec, make: MakeDriver) -> MakeDriver:
+    """As ``make``, with no more devices than this process sees of the emulated machine."""
+
+    def made(options: DriverOptions) -> Driver:
+        count = device_count(spec.text)
+        if not count:
+            raise DriverUnavailable(f"the driver {spec.text!r} finds no device; is one visible to this process?")
+        return make(replace(options, devices=min(options.devices, count)))
+
+    return made
+
+
+def device_count(text: str) -> int:
+    """How many devices of a driver this process sees; they are counted, and none is opened.
+
+    0 where there are none, and of drivers whose programs say how many they have: ``host``, and emulated ones without
+    ``devices``. Raises ``ValueError`` as `parse` does.
+    """
+    spec = parse(text)
+    if spec.name not in REAL:
+        return len(shown(spec.name.removeprefix("emulated-"), spec.devices, os.environ)) if spec.devices else 0
+    try:
+        return _calls(spec.name).device_count()
+    except (DriverUnavailable, DriverError):
+        return 0
+
+
+def _calls(name: str) -> Calls:
+    if name == "hip":
+        from vmm_conformance.drivers.hip import HipCalls
+
+        return HipCalls()
+    from vmm_conformance.drivers.cuda import CudaCalls
+
+    return CudaCalls()
 
 
 def _host(quirks: tuple[str, ...]) -> MakeDriver:

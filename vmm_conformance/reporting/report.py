@@ -76,16 +76,18 @@ def build(
     driver: DriverInfo | None = None,
     waivers: Waivers | None = None,
     seconds: float | None = None,
+    devices: Mapping[str, str] | None = None,
 ) -> Report:
     """The report on ``results``, measured against what was planned.
 
     ``items`` are all items of the whole plan, run or not; ``subjects`` maps each spec to its object;
     ``waivers`` are the failures that are expected. ``seconds`` is the time the run took, by default the sum
-    over the items.
+    over the items. ``devices`` are those that processes were lent, by process.
     """
     infos = [SubjectInfo.of(spec, subject) for spec, subject in subjects.items()]
     about = driver or DriverInfo(options.driver)
-    return gather(results, items, options, infos, catalogue, about, environment(), waivers=waivers, seconds=seconds)
+    around = environment() | ({"devices": dict(devices)} if devices else {})
+    return gather(results, items, options, infos, catalogue, about, around, waivers=waivers, seconds=seconds)
 
 
 def gather(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Final
 
@@ -24,7 +24,7 @@ ENDINGS_SHOWN: Final = 3
 def summary(report: Report, *, directory: str = "", width: int = 80) -> list[str]:
     """Lines for a terminal, one block per subject, which ends with its overall verdict.
 
-    A last block is about waivers that match nothing, if there are such.
+    Behind them a block about waivers that match nothing, and one about devices that workers had, if there are such.
     ``directory`` is where the program files lie; without one no replay commands are shown.
     """
     lines: list[str] = []
@@ -33,6 +33,9 @@ def summary(report: Report, *, directory: str = "", width: int = 80) -> list[str
     strays = [unmatched(each.waiver) for each in report.waivers or () if not each.settlements]
     if strays:
         lines += ["waivers", *_listed(strays, width), f"  the run: {report.overall.words(report.waived)}", ""]
+    devices: Mapping[str, str] = report.environment.get("devices", {})
+    if devices:
+        lines += ["devices", *_listed((f"{worker} had {device}" for worker, device in devices.items()), width), ""]
     return lines[:-1]
 
 

@@ -28,11 +28,11 @@ from vmm_conformance.contracts import (
 )
 from vmm_conformance.contracts.holding import HoldingDriver
 from vmm_conformance.contracts.sharing import SharingDriver
+from vmm_conformance.drivers.opening import EMULATED
 from vmm_conformance.history.events import CRASHED, HARNESS, Event, History
 from vmm_conformance.programs import driver_operations as ops
 from vmm_conformance.programs.program import Program
 from vmm_conformance.running.driver_actions import Actions
-from vmm_conformance.running.driver_children import EMULATED
 from vmm_conformance.running.driver_courses import COURSES
 from vmm_conformance.running.opened import OpenDriver
 from vmm_conformance.running.outcome import Outcome

@@ -21,9 +21,6 @@ from vmm_conformance.drivers.opening import DRIVERS, opener
 
 MakeDriver = Callable[[], Driver]
 
-EMULATED: Final = tuple(name for name in DRIVERS if name.startswith("emulated-"))
-"""Drivers whose memory is this process's, and that can be open once in a process."""
-
 PATIENCE: Final = 60.0
 """Seconds that another process has."""
 _MODULE: Final = "vmm_conformance.running.driver_children"

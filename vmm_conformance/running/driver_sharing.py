@@ -13,9 +13,10 @@ from typing import Any, Final, NamedTuple
 
 from vmm_conformance.contracts import Access, DriverError, status_name
 from vmm_conformance.contracts.sharing import POSIX_FD, HandleProperties, SharingDriver
+from vmm_conformance.drivers.opening import EMULATED
 from vmm_conformance.programs import driver_operations as ops
 from vmm_conformance.running.driver_actions import Actions, free_granules
-from vmm_conformance.running.driver_children import EMULATED, Unreachable, elsewhere
+from vmm_conformance.running.driver_children import Unreachable, elsewhere
 
 SUCCESS: Final = "success"
 REFUSED: Final = "any error"
