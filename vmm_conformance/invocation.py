@@ -159,9 +159,17 @@ class Invocation:
         from vmm_conformance.waivers.listed import Waivers
 
         try:
-            return Waivers(load(self.waivers), self.today or datetime.now(UTC).date())
+            entries = load(self.waivers)
         except WaiverError as error:
             raise BadInvocation(str(error)) from None
+        ending = next((waiver for waiver in entries if waiver.kind != "failure"), None)
+        outlived = self.isolation == "process" or self.replay or all(spec.startswith("proc:") for spec in self.subjects)
+        if ending is not None and not outlived:
+            raise BadInvocation(
+                f"{self.waivers}: a {ending.kind} is waived ({ending.invariant}), and would end the run; let programs"
+                " run in a child, with --vmm-isolation process, or run --isolation process"
+            )
+        return Waivers(entries, self.today or datetime.now(UTC).date())
 
     def check(self) -> None:
         """Raise `BadInvocation` unless everything that was asked for exists and can be used."""

@@ -16,7 +16,7 @@ from vmm_conformance.pytest_progress import Here, There, progress_of
 from vmm_conformance.replaying import REPLAY, replay_items, replayed
 from vmm_conformance.reporting.conclusion import complaint, decisive, describe, driver_info, publish, scene
 from vmm_conformance.reporting.endings import describe_ending
-from vmm_conformance.reporting.endings import where as ended_where
+from vmm_conformance.reporting.endings import told as ended_told
 from vmm_conformance.reporting.model import Report, SubjectInfo
 from vmm_conformance.reporting.report import build
 from vmm_conformance.reporting.screen import Scene
@@ -123,11 +123,11 @@ class SuiteItem:
         if WAIVERS not in stash:
             stash[WAIVERS] = self._invocation.waiver_objects()
         waivers = stash[WAIVERS]
-        if waivers is None or not result.failures:
+        if waivers is None or not (result.failures or result.endings):
             return result, ""
         about = SubjectInfo.of(self.item.subject_spec, self._subject)
-        result, excused = waivers.excused(result, about, driver_info(self.item.driver))
-        return result, "; ".join(f"{failure.invariant} waived: {waiver.excuse()}" for failure, waiver in excused)
+        result, used = waivers.excused(result, about, driver_info(self.item.driver))
+        return result, "; ".join(f"{waiver.invariant} waived: {waiver.excuse()}" for waiver in used)
 
 
 def _replay_lines(result: ItemResult, file: str, where: Scene, width: int) -> list[str]:
@@ -147,7 +147,7 @@ def _properties(item: Item, result: ItemResult) -> list[tuple[str, object]]:
         ("vmm_subject", item.subject_spec),
         ("vmm_invariants", " ".join(sorted(id for id, count in result.witnesses.items() if count))),
         *([("vmm_broken", " ".join(broken))] if broken else []),
-        *((f"vmm_{ending.kind}", f"the process {ending.how} {ended_where(ending)}") for ending in result.endings),
+        *((f"vmm_{ending.kind}", ended_told(ending)) for ending in result.endings),
     ]
 
 

@@ -126,6 +126,7 @@ def test_an_ending_in_a_few_lines_names_another_driver_too():
 
 
 def test_files_of_different_items_and_kinds_have_different_names():
-    names = {ending_name(kind, item, "x") for kind in ("crash", "timeout") for item in ("c/explore/a[x]", "c/b/a[x]")}
-    assert len(names) == 4
-    assert ending_name("crash", "c/explore/a[m:x]", "m:x") == "crash-c-explore-a-m-x.json"
+    kinds = (Ending("crash", "", 0, {}), Ending("timeout", "", 0, {}), Ending("crash", "", 0, {}, number=2))
+    names = {ending_name(kind, item, "x") for kind in kinds for item in ("c/explore/a[x]", "c/b/a[x]")}
+    assert len(names) == 6
+    assert ending_name(kinds[2], "c/explore/a[m:x]", "m:x") == "crash-2-c-explore-a-m-x.json"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from copy import deepcopy
+from dataclasses import replace
 from importlib import resources
 from types import SimpleNamespace
 
@@ -111,7 +112,12 @@ def test_a_process_that_ended_is_worse_even_where_its_invariants_pass_elsewhere(
     assert changes(made) == [(ITEMS[0].id, "newly crashed or hung", "done", "crash")]
     assert "    allocator/explore/a[thing] done -> crash: the process was killed by SIGSEGV" in lines
     assert "    programs/crash-allocator-explore-a-thing.json  (3 operations)" in lines
-    assert not told(report(result(endings=[ENDING]), DONE), report(result(endings=[ENDING]), DONE))[0].worse
+    before = report(result(endings=[ENDING]), DONE)
+    assert not told(before, report(result(endings=[ENDING]), DONE))[0].worse
+    elsewhere = [ENDING, replace(ENDING, op=3, number=2)]  # in another kind of operation
+    assert changes(told(before, report(result(endings=elsewhere), DONE))[0])[0][1] == "newly crashed or hung"
+    borne = report(result(endings=[ENDING], state="crash"), DONE, waivers=[waiver(kind="crash")])
+    assert changes(told(GOOD, borne)[0]) == [("ALLOCATOR-1", "newly waived", "pass", "waived")]
 
 
 def two(*results):

@@ -163,7 +163,8 @@ PROGRAMS = [
     (
         result(OWN.id, state="crash", executed=0, endings=[Ending("crash", "was killed by SIGSEGV", 0, PROGRAM)]),
         "fails differently",
-        "fails differently: with its program early.json the process was killed by SIGSEGV",
+        "fails differently: with its program early.json the process was killed by SIGSEGV at the end of the program,"
+        " when the subject was closed or checked",
     ),
     (None, "not run", "was not run: its program early.json was left out or could not be run"),
     (result(OWN.id, unknown={"*": "KeyError: 3"}, executed=0), "not run", "was not judged: KeyError: 3"),
@@ -179,6 +180,107 @@ def test_what_a_program_shows_decides_even_where_others_fail(own, state, sentenc
     assert states(made) == [state]
     assert made.waivers[0].settlements[0].sentence.startswith(f"the waiver for ALLOCATOR-1 {sentence}")
     assert (made["thing"]["ALLOCATOR-1"].verdict is Verdict.WAIVED) == (state == "in force")
+    assert made.exit_code == (state != "in force")
+
+
+ALLOCATE = {**PROGRAM, "operations": [{"op": "allocate", "size": 1}]}
+SEGFAULT = "the process was killed by SIGSEGV in operation 0, allocate (size=1)"
+
+
+def ended(item=ITEMS[0].id, how="was killed by SIGSEGV", kind="crash", **changes):
+    return result(item, state=kind, executed=4, endings=[Ending(kind, how, 0, ALLOCATE)], **changes)
+
+
+def test_a_crash_that_is_waived(tmp_path):
+    """The invariant counts as waived even where others put it to the test; no other one is borne with it."""
+    made = report(ended(), DONE, waivers=[waiver(kind="crash", message="*SIGSEGV in operation *, allocate *")])
+    assert states(made) == ["in force"]
+    assert (made.overall.told(made.waived), made.exit_code) == ("conformant-with-waivers(1)", 0)
+    assert made.reasons == (
+        "1 failure waived: ALLOCATOR-1", "1 item ended as waived: allocator/explore/a[thing] (after 4 programs)",
+    )  # fmt: skip
+    assert "SIGSEGV" not in "\n".join(summary(made))
+    (suite,) = JUnitXml.fromfile(str(junit.write(made, tmp_path)))
+    (case,) = (case for case in suite if case.name == ITEMS[0].id)
+    assert case.result[0].message.startswith("waived: known")
+    data = json_report.to_json(made)
+    jsonschema.Draft202012Validator(json_report.schema()).validate(data)
+    assert [item.get("waived", "") for item in data["subjects"][0]["items"]] == [waiver().excuse(), ""]
+
+
+def test_what_only_a_crash_kept_from_being_shown_needs_a_waiver_of_its_own():
+    both = [waiver(id, kind="crash") for id in ("ALLOCATOR-1", "ALLOCATOR-2")]
+    results = ended(witnesses={}), result(ITEMS[1].id, witnesses={"ALLOCATOR-3": 1})
+    made = report(*results, waivers=both[:1])
+    assert (made.overall, made.exit_code) == (Overall.PARTIAL, 3)
+    assert made.reasons[-1] == "1 must lost to a crash: ALLOCATOR-2"
+    assert report(*results, waivers=both).exit_code == 0
+    ruled_out = result(ITEMS[1].id, witnesses={"ALLOCATOR-3": 1}, untested={"ALLOCATOR-2": "not applicable: no growth"})
+    assert report(results[0], ruled_out, waivers=both[:1]).exit_code == 0
+
+
+TIMEOUT = ended(kind="timeout", how="made no progress for 60 s", witnesses={})
+ENDINGS = [
+    ([result(), DONE], {}, "passes", "passes: no program ends its process with a crash; take the waiver out"),
+    (
+        [ended(how="exited with status 3"), DONE], {"message": "*SIGSEGV*"}, "fails differently",
+        "fails differently: a program says 'the process exited with status 3 in operation 0, allocate (size=1)',"
+        " expected was '*SIGSEGV*'",
+    ),
+    (
+        [ended(), ended(ITEMS[1].id, how="exited with status 3")], {"message": "*SIGSEGV*"}, "fails differently",
+        "fails differently: a program says 'the process exited with status 3 in operation 0, allocate (size=1)',"
+        " expected was '*SIGSEGV*'",
+    ),
+    (
+        [TIMEOUT, result(ITEMS[1].id, witnesses={})], {}, "fails differently",
+        "fails differently: timeout in allocator/explore/a[thing]",
+    ),
+    (
+        [broken("ALLOCATOR-1"), DONE], {}, "fails differently",
+        "fails differently: its invariant is broken, and no program ends its process",
+    ),
+    (
+        [result(witnesses={}), result(ITEMS[1].id, witnesses={})], {}, "not run",
+        "was not run: its invariant is not exercised: no program reached it: a program for ALLOCATOR-1",
+    ),
+    (
+        [ended(), DONE], {"expires": date(2026, 11, 30)}, "expired",
+        "expired on 2026-11-30; mend what it is about, or renew it",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("results", "changes", "state", "sentence"), ENDINGS, ids=lambda value: value)
+def test_a_waived_crash_that_did_not_come_out_as_it_says_fails_the_run(results, changes, state, sentence):
+    made = report(*results, waivers=[waiver(kind="crash", **changes)])
+    assert states(made) == [state]
+    assert made.exit_code == 1
+    assert f"the waiver for ALLOCATOR-1 {sentence}" in made.reasons
+    assert made["thing"]["ALLOCATOR-1"].verdict is not Verdict.WAIVED
+    assert not [item for item in made["thing"].items if item.waived]
+
+
+@pytest.mark.parametrize(
+    ("own", "state", "sentence"),
+    [
+        (ended(OWN.id, witnesses={}), "in force", "is in force: known"),
+        (result(OWN.id), "passes", "passes: its program early.json breaks nothing any more; take the waiver out"),
+        (
+            ended(OWN.id, how="was killed by SIGABRT", witnesses={}), "fails differently",
+            "fails differently: with its program early.json the process was killed by SIGABRT in operation 0, allocate",
+        ),
+        (broken("ALLOCATOR-2", item=OWN.id), "fails differently", "fails differently: its program early.json breaks A"),
+        (None, "not run", "was not run: its program early.json was left out or could not be run"),
+    ],
+    ids=lambda value: value,
+)  # fmt: skip
+def test_a_program_that_crashes_decides_even_where_others_crash(own, state, sentence):
+    results = [ended(), DONE, *([own] if own else [])]
+    one = waiver(file="early.json", program=PROGRAM, kind="crash", message="*SIGSEGV*")
+    made = report(*results, items=(OWN, *ITEMS), waivers=[one])
+    assert states(made) == [state]
+    assert made.waivers[0].settlements[0].sentence.startswith(f"the waiver for ALLOCATOR-1 {sentence}")
     assert made.exit_code == (state != "in force")
 
 

@@ -14,6 +14,7 @@ from vmm_conformance.bundling.pack import pack
 from vmm_conformance.bundling.result import State
 from vmm_conformance.bundling.verify import verify
 from vmm_conformance.cli import main
+from vmm_conformance.running import endings
 
 OWN = """
 from vmm_conformance.related import all_mutants
@@ -99,6 +100,26 @@ def test_a_child_process_comes_to_the_same(own):
     (own / "waivers.toml").write_text(WAIVER + f'program = "{program(own)}"\n')
     made = run(isolation="process")
     assert made.overall.told(made.waived) == "conformant-with-waivers(1)"
+
+
+READ = {"op": "read", "options": {"skip_remap": "1"}}
+KILLED = "vmm_reference.mutants.violent:killed"
+
+
+def test_a_crash_can_be_waived_and_its_bundle_verifies(own, monkeypatch):
+    monkeypatch.setattr(endings, "MOST", 1)
+    monkeypatch.setattr(endings, "SHRINKING", {"crash": 1})
+    monkeypatch.setattr(endings, "CONFIRMING", {"crash": 1})
+    reads = {"version": 1, "contract": "flags", "configuration": {"revision": "flags"}, "operations": [READ] * 3}
+    (own / "reads.json").write_text(json.dumps(reads))
+    more = 'program = "reads.json"\nkind = "crash"\nmessage = "*killed by SIGKILL in operation 2, read *"\n'
+    (own / "waivers.toml").write_text(WAIVER.replace(SPEC, KILLED) + more)
+    asked = {"waivers": "waivers.toml", "today": TODAY, "isolation": "process"}
+    made = check(KILLED, budget="smoke", report=own / "report", **asked)
+    assert made.overall.told(made.waived) == "conformant-with-waivers(1)"
+    assert [item.kind for item in made[KILLED].items if item.waived] == ["exploration", "waiver"]
+    pieces = list(verify(pack(own / "report", own / "one.vmm.zip"), trusted=[KILLED], quick=True))
+    assert not [piece for piece in pieces if piece.state is State.DIFFERS]
 
 
 @pytest.fixture(scope="module")

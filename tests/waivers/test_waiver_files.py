@@ -23,6 +23,7 @@ FULL = {
     "driver_versions": '{ "HIP runtime" = ">=7.0, <7.3" }',
     "device": '"*MI300X*"',
     "message": '"unmap in * takes away memory*"',
+    "kind": '"failure"',
     "program": '"programs/early.json"',
 }
 PROGRAM = {"version": 1, "contract": "allocator", "operations": [{"op": "allocate", "size": 1}]}
@@ -101,6 +102,11 @@ def test_a_date_may_be_text(written):
             {"expires": '"2027-02-31"'},
             'waiver 1 (ALLOCATOR-5), expires: got "2027-02-31"; accepted: a day of the calendar',
         ),
+        (
+            {"kind": '"hang"'},
+            'waiver 1 (ALLOCATOR-5), kind: got "hang"; accepted: failure, or crash or timeout for programs that end'
+            " their process",
+        ),
         ({"reason": '""'}, 'waiver 1 (ALLOCATOR-5), reason: got ""; accepted: text that says why the failure is borne'),
         (
             {"link": '"issue 7"'},
@@ -170,6 +176,15 @@ def test_the_day_is_given_or_today(written):
     assert Invocation(waivers=path, today=day - timedelta(1)).waiver_objects().live(load(path)[0])
     assert Invocation(waivers=path).waiver_objects().today >= date(2026, 1, 1)
     assert Invocation().waiver_objects() is None
+
+
+@pytest.mark.parametrize("kind", ["crash", "timeout"])
+def test_what_ends_a_process_is_waived_only_where_that_is_not_the_end(written, kind):
+    path = written(kind=f'"{kind}"')
+    with pytest.raises(BadInvocation, match=rf"a {kind} is waived \(ALLOCATOR-5\), and would end the run; .*isolation"):
+        Invocation(waivers=path).waiver_objects()
+    for borne in ({"isolation": "process"}, {"subjects": ("proc:pool",)}, {"replay": path}):
+        assert Invocation(waivers=path, **borne).waiver_objects().entries[0].kind == kind
 
 
 def test_a_missing_file_is_a_matter_of_usage():

@@ -18,6 +18,7 @@ from vmm_conformance.programs.codec import ProgramError
 from vmm_conformance.programs.files import from_data
 from vmm_conformance.reporting.model import SubjectInfo
 from vmm_conformance.reporting.text import count, few
+from vmm_conformance.running.ended import Ended, way_of
 from vmm_conformance.running.endings import ended_as
 from vmm_conformance.running.explore import REPEATS
 from vmm_conformance.running.kills import hunt
@@ -100,7 +101,11 @@ def endings(section: Data, driver: Data, trusted: Collection[str]) -> Iterator[P
         return
     options = Options(driver=driver["name"], isolation="process", timeout=PATIENCE)
     for id, ending in found:
-        yield _ended_again(f"{id}, its {ending['kind']}", ending, spec, subject, options)
+        yield _ended_again(f"{id}, its {ending['kind']}{_numbered(ending)}", ending, spec, subject, options)
+
+
+def _numbered(ending: Data) -> str:
+    return f" {ending['number']}" if ending.get("number", 1) > 1 else ""
 
 
 def _ended_again(what: str, ending: Data, spec: str, subject: object, options: Options) -> Piece:
@@ -112,8 +117,9 @@ def _ended_again(what: str, ending: Data, spec: str, subject: object, options: O
     if program.contract not in contracts_of(subject):
         return differs(what, f"is for the contract {program.contract}, which the subject does not offer")
     bench = bench_of(program.contract, spec, subject, options)
+    way = way_of(Ended(ending["kind"], ending["how"], ending["op"]), program)
     for _ in range(1 if ending["repeats"] == "deterministic" else REPEATS):
-        if ended_as(bench, program, ending["kind"]):
+        if ended_as(bench, program, way):
             return same(what, "the process ended again when it was run")
     return differs(what, f"the process does not end when it is run ({ending['repeats']} before)")
 

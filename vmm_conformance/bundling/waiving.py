@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from vmm_conformance.bundling.result import Piece, differs, same
 from vmm_conformance.catalogue import catalogue
+from vmm_conformance.reporting.endings import from_data
 from vmm_conformance.reporting.model import DriverInfo, SubjectInfo
 from vmm_conformance.reporting.text import count, few
 from vmm_conformance.running.results import ItemResult
-from vmm_conformance.waivers.listed import Waivers, waivers_of
+from vmm_conformance.waivers.listed import Waivers, expects, waivers_of
 from vmm_conformance.waivers.settle import Court, State, unmatched
 
 Data = dict[str, Any]
@@ -42,6 +43,7 @@ def consistency(report: Data) -> Iterator[Piece]:
     waivers = waivers_of(report)
     if waivers is None:
         waived = [e["id"] for s in report["subjects"] for e in s["invariants"] if e["verdict"] == "waived"]
+        waived += [item["id"] for section in report["subjects"] for item in section["items"] if item.get("waived")]
         if waived:
             yield differs("waivers", f"none are in the report, and yet {few(waived)} waived")
         return
@@ -62,8 +64,18 @@ def _wrong(report: Data, section: Data, waivers: Waivers) -> Iterator[str]:
         yield f"other ones have expired on {waivers.today}, of {spec}"
     holding = {waivers.entries[number].invariant for number, each in said.items() if each["state"] == State.IN_FORCE}
     excused = {entry["id"] for entry in section["invariants"] if entry["verdict"] == "waived"}
+    borne = [item["id"] for item in section["items"] if item.get("waived") and not _borne(item, said, waivers)]
+    if borne:
+        yield f"{few(borne)} of {spec} ended as waived, and no waiver in force says so"
     if excused - holding:
         yield f"{few(sorted(excused - holding))} of {spec} waived, and no waiver is in force"
+
+
+def _borne(item: Data, said: Mapping[int, Data], waivers: Waivers) -> bool:
+    """Whether each process that ended in ``item`` did so as a waiver says that is in force."""
+    holding = [waivers.entries[number] for number, each in said.items() if each["state"] == State.IN_FORCE]
+    endings = map(from_data, item["endings"])
+    return all(any(expects(waiver, each, item["contract"], catalogue()) for waiver in holding) for each in endings)
 
 
 def _parties(report: Data, section: Data) -> tuple[SubjectInfo, DriverInfo]:

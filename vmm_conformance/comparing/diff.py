@@ -232,14 +232,19 @@ def _detail(entry: Data | None) -> str:
 
 
 def _endings(before: Data, after: Data) -> Iterator[Change]:
-    """Items in which a process ended, and none did so before."""
+    """Items in which a process ended, and none did so before: in that way, in that kind of operation."""
     old = {item["id"]: item for item in before["items"]}
     for item in after["items"]:
-        known = {ending["kind"] for ending in old.get(item["id"], {}).get("endings", ())}
+        known = {_way(ending) for ending in old.get(item["id"], {}).get("endings", ())}
         state = old.get(item["id"], {}).get("state", "")
-        for ending in item.get("endings", ()):
-            if ending["kind"] not in known:
+        for ending in () if item.get("waived") else item.get("endings", ()):
+            if _way(ending) not in known:
                 yield Change(item["id"], Kind.ENDED, state, ending["kind"], f"the process {ending['how']}")
+
+
+def _way(ending: Data) -> tuple[str, str]:
+    operations, op = ending["program"]["operations"], ending["op"]
+    return ending["kind"], str(operations[op].get("op", "?")) if 0 <= op < len(operations) else ""
 
 
 def _new_programs(before: Data | None, after: Data) -> Iterator[Program]:

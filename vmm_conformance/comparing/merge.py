@@ -205,8 +205,8 @@ def _both(one: ItemResult, other: ItemResult) -> ItemResult:
     known = {failure.invariant for failure in further.failures}
     further.failures += [failure for failure in less.failures if failure.invariant not in known]
     further.unknown = {**less.unknown, **further.unknown}
-    kinds = {ending.kind for ending in further.endings}
-    further.endings += [ending for ending in less.endings if ending.kind not in kinds]
+    files = {(ending.kind, ending.number) for ending in further.endings}
+    further.endings += [ending for ending in less.endings if (ending.kind, ending.number) not in files]
     further.state = max(one.state, other.state, key=_FINISHED.index)
     return further
 

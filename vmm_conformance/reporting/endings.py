@@ -14,15 +14,16 @@ from vmm_conformance.reporting.text import count, pairs, wrap
 from vmm_conformance.running.results import Ending
 
 
-def ending_name(kind: str, item: str, spec: str) -> str:
+def ending_name(ending: Ending, item: str, spec: str) -> str:
     """The name of the file with the program that ended its process in the item ``item``."""
     part = re.sub(r"[^A-Za-z0-9_.]+", "-", item.removesuffix(f"[{spec}]")).strip("-")
-    return program_name(f"{kind}-{part}", spec)
+    number = f"-{ending.number}" if ending.number > 1 else ""
+    return program_name(f"{ending.kind}{number}-{part}", spec)
 
 
-def trail_name(kind: str, item: str, spec: str) -> str:
+def trail_name(ending: Ending, item: str, spec: str) -> str:
     """The file with what was recorded until that process ended, relative to the report."""
-    return f"{HISTORIES}/{ending_name(kind, item, spec).removesuffix('.json')}.jsonl"
+    return f"{HISTORIES}/{ending_name(ending, item, spec).removesuffix('.json')}.jsonl"
 
 
 def replay_isolated(file: str, spec: str, driver: str) -> str:
@@ -42,13 +43,18 @@ def where(ending: Ending) -> str:
     return f"in operation {ending.op}, {operation.get('op', '?')}" + (f" ({given})" if given else "")
 
 
+def told(ending: Ending) -> str:
+    """How and where the process ended, in a sentence."""
+    return f"the process {ending.how} {where(ending)}"
+
+
 def describe_ending(ending: Ending, item: str, file: str, spec: str, driver: str, width: int = 80) -> list[str]:
     """A few lines about ``ending``, the last the command that repeats it."""
     others = f"; {count(ending.times, 'program')} of the item ended so" if ending.times > 1 else ""
     length = count(len(ending.program["operations"]), "operation")
     lines = [
         f"{ending.kind}  {item}",
-        *wrap(f"the process {ending.how} {where(ending)}", width, indent="  ", lines=3),
+        *wrap(told(ending), width, indent="  ", lines=3),
         *wrap(f"program of {length}, {ending.repeats}{others}", width, indent="  "),
     ]
     lines += [f"    {frame}" for frame in ending.stack]
@@ -77,8 +83,8 @@ def write_endings(report: Report, directory: Path) -> list[Path]:
 def write_ending(directory: Path, ending: Ending, item: str, spec: str) -> Path:
     """Write one such program, and what was recorded of it, below ``directory``, each whole or not at all."""
     if ending.history:
-        write_text(directory / trail_name(ending.kind, item, spec), ending.history)
-    return write_data(directory / FOLDER / ending_name(ending.kind, item, spec), ending.program)
+        write_text(directory / trail_name(ending, item, spec), ending.history)
+    return write_data(directory / FOLDER / ending_name(ending, item, spec), ending.program)
 
 
 def as_data(ending: Ending, item: str, spec: str) -> dict[str, Any]:
@@ -91,9 +97,10 @@ def as_data(ending: Ending, item: str, spec: str) -> dict[str, Any]:
         "repeats": ending.repeats,
         "programs_before": ending.programs_before,
         "times": ending.times,
+        "number": ending.number,
         "program": ending.program,
-        "file": f"{FOLDER}/{ending_name(ending.kind, item, spec)}",
-        "trail": trail_name(ending.kind, item, spec) if ending.history else None,
+        "file": f"{FOLDER}/{ending_name(ending, item, spec)}",
+        "trail": trail_name(ending, item, spec) if ending.history else None,
     }
 
 

@@ -92,6 +92,8 @@ def _item(item: ItemReport, spec: str) -> dict[str, Any]:
     data = {**asdict(replace(item, endings=())), "endings": [as_data(ending, item.id, spec) for ending in item.endings]}
     if data["points"] is None:
         del data["points"]
+    if not data["waived"]:
+        del data["waived"]
     return data
 
 

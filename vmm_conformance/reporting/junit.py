@@ -20,7 +20,8 @@ that match nothing are in a suite ``waivers``.
 
 An item whose process ended, under process isolation, has a case of its own: ``classname`` is
 ``subject.contract.item``, the name is the item's id, and the ``error`` has the type ``crash`` or ``timeout``,
-how and where it ended, the file of its program, the stack, and the command that repeats it.
+how and where it ended, the file of its program, the stack, and the command that repeats it. If waivers bear it, it is
+``skipped`` with their reason.
 
 The property ``points.ITEM`` of a suite says of an item of failure points how many were covered, of how many that were
 reached; ``points.CONTRACT`` is their sum.
@@ -37,7 +38,7 @@ from typing import Any, Final
 
 from junit_xml import TestCase, TestSuite, to_xml_report_string
 
-from vmm_conformance.reporting.endings import describe_ending, ended_items, ending_name, where
+from vmm_conformance.reporting.endings import describe_ending, ended_items, ending_name, told
 from vmm_conformance.reporting.model import InvariantReport, ItemReport, Report, SubjectReport, WaiverReport
 from vmm_conformance.reporting.programs import FOLDER, program_name
 from vmm_conformance.reporting.symbolic import symbolic
@@ -101,10 +102,13 @@ def _case(entry: InvariantReport, section: SubjectReport) -> Any:
 
 def _ended(row: ItemReport, ending: Ending, section: SubjectReport, driver: str) -> Any:
     spec = section.subject.spec
-    file = f"{FOLDER}/{ending_name(ending.kind, row.id, spec)}"
+    file = f"{FOLDER}/{ending_name(ending, row.id, spec)}"
     case = TestCase(row.id, classname=f"{spec.replace('.', '-')}.{row.contract}.item", status=ending.kind)
     lines = describe_ending(ending, row.id, file, spec, driver, width=200)
-    case.add_error_info(f"the process {ending.how} {where(ending)}", "\n".join(lines), ending.kind)
+    if row.waived:
+        case.add_skipped_info(f"waived: {row.waived}", "\n".join(lines))
+    else:
+        case.add_error_info(told(ending), "\n".join(lines), ending.kind)
     return case
 
 

@@ -78,6 +78,7 @@ class InvariantReport:
 @dataclass(frozen=True, slots=True)
 class ItemReport:
     """One planned item: ``state`` is that of its result, or ``not run``; ``seconds`` is a duration.
+    ``waived`` says why it is borne that processes ended, if each did so as a waiver says.
 
     ``endings`` are programs that ended their process. ``witnesses`` counts by invariant how often it was put to the
     test; ``unknown``, ``untested`` and ``points`` are as in `running.results.ItemResult`.
@@ -95,6 +96,7 @@ class ItemReport:
     unknown: Mapping[str, str] = field(default_factory=dict)
     untested: Mapping[str, str] = field(default_factory=dict)
     points: Coverage | None = None
+    waived: str = ""
 
 
 @dataclass(frozen=True, slots=True)

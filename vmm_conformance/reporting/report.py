@@ -45,6 +45,12 @@ __all__ = [
 
 NOT_RUN: Final = "not run"
 _SETTLED: Final = (Verdict.PASS, Verdict.FAIL, Verdict.WAIVED)
+_OPEN: Final = {
+    Verdict.NOT_EXERCISED: "not exercised",
+    Verdict.UNKNOWN: "unknown",
+    Verdict.CRASH: "lost to a crash",
+    Verdict.TIMEOUT: "lost to a timeout",
+}
 
 
 class Planned(HasKind, Protocol):
@@ -189,12 +195,11 @@ class _Section:
 
     def report(self, settled: Settled) -> SubjectReport:
         """The verdicts, and what they amount to."""
-        excuses = settled.excuses or {}
         entries = tuple(
-            _entry(entry, self._subject, self._results, self._asked, self._options, excuses)
+            _entry(entry, self._subject, self._results, self._asked, self._options, settled)
             for entry in self._catalogue
         )
-        rows = tuple(_row(item, self._by_item.get(item.id)) for item in self._own)
+        rows = tuple(_row(item, self._by_item.get(item.id), settled.items.get(item.id, "")) for item in self._own)
         return conclude(self._subject, entries, rows, self._options, settled.breaches)
 
 
@@ -212,7 +217,7 @@ def conclude(
     expected = tuple(entry for entry in entries if entry.verdict is not Verdict.NOT_APPLICABLE)
     executed = tuple(entry.id for entry in expected if entry.verdict in _SETTLED)
     gaps = _gaps(expected, rows, options)
-    overall, reasons = _overall(expected, gaps, breaches, options)
+    overall, reasons = _overall(expected, gaps, (*breaches, *_borne(rows)), bool(breaches), options)
     return SubjectReport(
         subject, entries, rows, tuple(entry.id for entry in expected), executed, not gaps, overall, reasons
     )
@@ -224,7 +229,7 @@ def _entry(
     results: Sequence[ItemResult],
     asked: set[str] | None,
     options: Options,
-    excuses: Mapping[str, str],
+    settled: Settled,
 ) -> InvariantReport:
     if invariant.contract not in subject.contracts:
         ruling = Ruling(Verdict.NOT_APPLICABLE, f"does not offer the contract {invariant.contract}")
@@ -238,7 +243,7 @@ def _entry(
     named = sorted({r.item for r in about if r.witnesses.get(invariant.id)} | {item for _, item in failures})
     return InvariantReport(
         invariant=invariant,
-        ruling=rule(invariant, about, excuses.get(invariant.id)),
+        ruling=rule(invariant, about, settled.excuses.get(invariant.id), settled.endings.get(invariant.id)),
         witnesses=sum(result.witnesses.get(invariant.id, 0) for result in about),
         items=tuple(named),
         failures=tuple(replace(failure, item=item) for failure, item in failures),
@@ -252,7 +257,7 @@ def failure_order(failure: Failure) -> tuple[int, int, str, int, str]:
     return len(failure.program["operations"]), failure.op, area, int(number), text
 
 
-def _row(item: Planned, result: ItemResult | None) -> ItemReport:
+def _row(item: Planned, result: ItemResult | None, waived: str) -> ItemReport:
     if result is None:
         return ItemReport(item.id, item.kind, item.contract, NOT_RUN, item.planned, 0, 0.0)
     return ItemReport(
@@ -268,6 +273,7 @@ def _row(item: Planned, result: ItemResult | None) -> ItemReport:
         dict(sorted(result.unknown.items())),
         dict(sorted(result.untested.items())),
         result.points,
+        waived,
     )
 
 
@@ -286,22 +292,29 @@ def _gaps(expected: Sequence[InvariantReport], rows: Sequence[ItemReport], optio
         ("timeout", "timed out"),
         (UNAVAILABLE, "could not be run here"),
     ):
-        names = [row.id for row in rows if row.state == state and (row.id in own or state != NOT_RUN)]
+        left_out = [row for row in rows if row.state == state and not row.waived]
+        names = [row.id for row in left_out if row.id in own or state != NOT_RUN]
         if names:
             gaps.append(f"{len(names)} of {count(len(rows), 'item')} {text}: {few(names)}")
         if names and state == UNAVAILABLE:
             gaps += sorted({entry.ruling.reason for entry in expected if entry.verdict is Verdict.NOT_EXERCISED})
-    for verdict in (Verdict.NOT_EXERCISED, Verdict.UNKNOWN):
+    for verdict, text in _OPEN.items():
         left = [entry.id for entry in expected if entry.must and entry.verdict is verdict]
         if left and not ((options.prefix or options.shard) and verdict is Verdict.NOT_EXERCISED):
-            gaps.append(f"{count(len(left), 'must')} {verdict.value}: {few(left)}")
+            gaps.append(f"{count(len(left), 'must')} {text}: {few(left)}")
     if not any(entry.verdict in _SETTLED for entry in expected):
         gaps.append("nothing was put to the test")
     return gaps
 
 
+def _borne(rows: Sequence[ItemReport]) -> list[str]:
+    """The sentence on items in which processes ended as waivers say, and how far these items came."""
+    named = [f"{row.id} (after {count(row.executed, 'program')})" for row in rows if row.waived]
+    return [f"{count(len(named), 'item')} ended as waived: {few(named)}"] if named else []
+
+
 def _overall(
-    expected: Sequence[InvariantReport], gaps: Sequence[str], breaches: Sequence[str], options: Options
+    expected: Sequence[InvariantReport], gaps: Sequence[str], told: Sequence[str], breached: bool, options: Options
 ) -> tuple[Overall, tuple[str, ...]]:
     failed = [entry for entry in expected if entry.must and entry.verdict is Verdict.FAIL]
     documented = [entry.id for entry in failed if entry.documented]
@@ -316,7 +329,7 @@ def _overall(
         reasons.append(f"{count(len(waived), 'failure')} waived: {few(waived)}")
     if documented or (inferred and options.hardened):
         word = Overall.NOT_CONFORMANT
-    elif breaches:
+    elif breached:
         word = Overall.MISWAIVED
     elif gaps:
         word = Overall.PARTIAL
@@ -324,4 +337,4 @@ def _overall(
         word = Overall.WAIVED
     else:
         word = Overall.CONFORMANT if inferred else Overall.HARDENED
-    return word, (*reasons, *breaches, *gaps)
+    return word, (*reasons, *told, *gaps)

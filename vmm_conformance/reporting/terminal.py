@@ -107,10 +107,10 @@ def _points(section: SubjectReport, contract: str, width: int) -> list[str]:
 
 
 def _endings(section: SubjectReport, driver: str, directory: str, width: int) -> Iterator[str]:
-    ended = list(ended_items(section))
+    ended = [(row, ending) for row, ending in ended_items(section) if not row.waived]
     for row, ending in ended[:ENDINGS_SHOWN]:
         spec = section.subject.spec
-        file = f"{directory or FOLDER}{'/' + FOLDER if directory else ''}/{ending_name(ending.kind, row.id, spec)}"
+        file = f"{directory or FOLDER}{'/' + FOLDER if directory else ''}/{ending_name(ending, row.id, spec)}"
         yield from (f"  {line}" for line in describe_ending(ending, row.id, file, spec, driver, width - 2))
     if len(ended) > ENDINGS_SHOWN:
         yield f"  ({len(ended) - ENDINGS_SHOWN} more ended their process)"

@@ -21,7 +21,7 @@ class Verdict(StrEnum):
     FAIL = "fail"
     """Found broken."""
     WAIVED = "waived"
-    """Found broken, and excused by a waiver."""
+    """Found broken, or programs ended their process, and excused by a waiver."""
     NOT_EXERCISED = "not exercised"
     """Never put to the test: no witness, so no pass."""
     NOT_APPLICABLE = "not applicable"
@@ -95,16 +95,22 @@ class Ruling:
     asked: bool = True
 
 
-def rule(invariant: Invariant, results: Sequence[ItemResult], waiver: str | None = None) -> Ruling:
+def rule(
+    invariant: Invariant, results: Sequence[ItemResult], waiver: str | None = None, ended: str | None = None
+) -> Ruling:
     """The verdict on ``invariant`` after ``results``, those of one subject and the invariant's contract.
 
-    A failure outweighs everything, then a broken checker, then witnesses: a pass needs at least one.
+    A failure outweighs everything, then a broken checker, then witnesses: a pass needs at least one. ``waiver`` says
+    why it is borne that it fails, ``ended`` that programs ended their process where it might have been put to the test.
     """
+    borne = "; ".join(filter(None, (waiver, ended)))
     if any(failure.invariant == invariant.id for result in results for failure in result.failures):
-        return Ruling(Verdict.FAIL) if waiver is None else Ruling(Verdict.WAIVED, waiver)
+        return Ruling(Verdict.FAIL) if waiver is None else Ruling(Verdict.WAIVED, borne)
     broken = sorted({r.unknown[id] for r in results for id in (invariant.id, ALL) if id in r.unknown})
     if broken:
         return Ruling(Verdict.UNKNOWN, "; ".join(broken))
+    if ended is not None:
+        return Ruling(Verdict.WAIVED, borne)
     if any(result.witnesses.get(invariant.id, 0) for result in results):
         return Ruling(Verdict.PASS)
     return _without_witness(invariant, results)
@@ -113,13 +119,13 @@ def rule(invariant: Invariant, results: Sequence[ItemResult], waiver: str | None
 def _without_witness(invariant: Invariant, results: Sequence[ItemResult]) -> Ruling:
     if not results:
         return Ruling(Verdict.NOT_EXERCISED, f"nothing was run for the contract {invariant.contract}")
-    for verdict in (Verdict.CRASH, Verdict.TIMEOUT):
-        names = sorted(result.item for result in results if result.state == verdict.value)
-        if names:
-            return Ruling(verdict, ", ".join(names))
     told = {result.untested.get(invariant.id) or result.untested.get(ALL, "") for result in results}
     reasons = sorted(filter(None, told))
     missing = [r.removeprefix(NOT_APPLICABLE) for r in reasons if r.startswith(NOT_APPLICABLE)]
     if missing:
         return Ruling(Verdict.NOT_APPLICABLE, "; ".join(missing))
+    for verdict in (Verdict.CRASH, Verdict.TIMEOUT):
+        names = sorted(result.item for result in results if result.state == verdict.value)
+        if names:
+            return Ruling(verdict, ", ".join(names))
     return Ruling(Verdict.NOT_EXERCISED, "; ".join(reasons) or f"no program reached it: {invariant.needs}")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
+
+from vmm_conformance.programs.program import Program
 
 CRASH: Final = "crash"
 TIMEOUT: Final = "timeout"
@@ -24,6 +26,19 @@ class Ended(Exception):
         self.op = op
         self.stack = stack
         self.trail = trail
+
+
+class Way(NamedTuple):
+    """What tells one way to end from another: crash or timeout, and the kind of operation, empty outside any."""
+
+    kind: str
+    operation: str
+
+
+def way_of(ended: Ended, program: Program) -> Way:
+    """How ``program`` ended its process, as far as two programs can be said to end alike."""
+    inside = 0 <= ended.op < len(program.operations)
+    return Way(ended.kind, type(program.operations[ended.op]).__name__ if inside else "")
 
 
 class Broke(Exception):

@@ -15,7 +15,7 @@ from vmm_conformance.history.events import History
 from vmm_conformance.programs.files import to_data
 from vmm_conformance.programs.program import Program
 from vmm_conformance.programs.shrink import shrink
-from vmm_conformance.running.ended import Ended
+from vmm_conformance.running.ended import Ended, Way, way_of
 from vmm_conformance.running.evidence import address_map, outcomes
 from vmm_conformance.running.histories import dumps
 from vmm_conformance.running.opened import OpenDriver
@@ -123,16 +123,16 @@ class Seen:
     """What many programs came to.
 
     ``first`` keeps the first failing program of each invariant; ``inapplicable`` says of an invariant
-    why the subject's declarations rule it out. ``lost`` keeps, by kind, the first program that ended its
-    process, and ``deaths`` counts all of them. ``points`` says which failure points these programs covered.
+    why the subject's declarations rule it out. ``lost`` keeps, by the way it did so, the first program that ended
+    its process, and ``deaths`` counts all of them. ``points`` says which failure points these programs covered.
     """
 
     programs: int = 0
     witnesses: dict[str, int] = field(default_factory=dict)
     inapplicable: dict[str, str] = field(default_factory=dict)
     first: dict[str, tuple[Program, int]] = field(default_factory=dict)
-    lost: dict[str, Lost] = field(default_factory=dict)
-    deaths: Counter[str] = field(default_factory=Counter)
+    lost: dict[Way, Lost] = field(default_factory=dict)
+    deaths: Counter[Way] = field(default_factory=Counter)
     points: Coverage | None = None
 
     def add(self, program: Program, judged: Judged) -> None:
@@ -145,14 +145,20 @@ class Seen:
             self.first.setdefault(id, (program, self.programs))
 
     @property
+    def state(self) -> str:
+        """That of the item: ``done``, or how a process ended first."""
+        return next((way.kind for way in self.lost), "done")
+
+    @property
     def found(self) -> int:
         """How many different things went wrong."""
         return len(self.first) + len(self.lost)
 
     def lose(self, program: Program, ended: Ended) -> None:
         """Remember a program that ended its process."""
-        self.deaths[ended.kind] += 1
-        self.lost.setdefault(ended.kind, Lost(program, self.programs + self.deaths.total(), ended))
+        way = way_of(ended, program)
+        self.deaths[way] += 1
+        self.lost.setdefault(way, Lost(program, self.programs + self.deaths.total(), ended))
 
 
 def generate(

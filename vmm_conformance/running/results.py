@@ -48,7 +48,8 @@ class Ending:
     ``kind`` is ``crash`` or ``timeout``, ``how`` says it in words. ``op`` is the operation that did not return (-1
     before the first, the program's length while the subject was closed). ``program`` is the program's JSON form,
     made small; ``stack`` the innermost Python frames; ``repeats`` how many re-runs of it ended the same way;
-    ``times`` how many programs of the item ended so; ``history`` the text of what was recorded up to there.
+    ``times`` how many programs of the item ended so: in the same kind of operation; ``history`` the text of what was
+    recorded up to there; ``number`` counts the crashes and the timeouts of an item, each from 1.
     """
 
     kind: str
@@ -60,6 +61,7 @@ class Ending:
     programs_before: int = 0
     times: int = 1
     history: str = ""
+    number: int = 1
 
 
 @dataclass(slots=True)
@@ -93,8 +95,8 @@ class ItemResult:
     ``executed`` counts programs, and so does ``planned``, but for kind ``points``, where it counts failure points: each
     takes a program, and so do those that they are derived from. ``state`` is ``done``, ``stopped`` (interrupted),
     ``crash``, ``timeout`` or ``unavailable`` (no such driver here). ``unknown`` maps an invariant to what
-    broke its checker; ``untested`` maps an invariant to why this item could not exercise it. ``endings`` has, at most
-    one of each kind, the first programs that ended their process. ``points`` is there for failure points alone.
+    broke its checker; ``untested`` maps an invariant to why this item could not exercise it. ``endings`` has
+    the first program of each way in which a process ended. ``points`` is there for failure points alone.
     """
 
     item: str

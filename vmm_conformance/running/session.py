@@ -194,7 +194,7 @@ def run_item(item: Item, options: Options, *, progress: Progress | None = None) 
         _programs(item, options, bench, seen, progress)
         result.failures = failures(bench, seen, after=_still(item, seen, progress))
         result.endings = endings(bench, seen, after=_still(item, seen, progress))
-        result.state = next(iter(seen.lost), "done")
+        result.state = seen.state
     except KeyboardInterrupt:
         result.state = "stopped"
     except Exception as error:  # a checker or the harness broke: a verdict of its own, never a lost run

@@ -7,14 +7,15 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
-from vmm_conformance.catalogue import catalogue
+from vmm_conformance.catalogue import Catalogue, catalogue
 from vmm_conformance.contracts import contracts_of
+from vmm_conformance.reporting.endings import told
 from vmm_conformance.reporting.model import DriverInfo, SubjectInfo
 from vmm_conformance.reporting.symbolic import symbolic
-from vmm_conformance.waivers.waiver import Waiver
+from vmm_conformance.running.results import Ending, Failure, ItemResult
+from vmm_conformance.waivers.waiver import FAILURE, Waiver
 
 if TYPE_CHECKING:
-    from vmm_conformance.running.results import Failure, ItemResult
     from vmm_conformance.running.session import Item, Options
 
 KIND: Final = "waiver"
@@ -49,27 +50,29 @@ class Waivers:
 
     def excused(
         self, result: ItemResult, subject: SubjectInfo, driver: DriverInfo
-    ) -> tuple[ItemResult, list[tuple[Failure, Waiver]]]:
-        """``result`` without the failures that a waiver expects, and these with the waiver of each."""
+    ) -> tuple[ItemResult, list[Waiver]]:
+        """``result`` without what a waiver expects, and the waivers of that."""
         covering = [waiver for waiver in self.entries if self.live(waiver) and waiver.covers(subject, driver)]
-        excused: list[tuple[Failure, Waiver]] = []
-        left: list[Failure] = []
-        for failure in result.failures:
-            found = next((waiver for waiver in covering if expects(waiver, failure)), None)
-            if found is None:
-                left.append(failure)
-            else:
-                excused.append((failure, found))
-        return replace(result, failures=left), excused
+        used: list[Waiver] = []
+
+        def unexpected(found: Failure | Ending) -> bool:
+            waiver = next((waiver for waiver in covering if expects(waiver, found, result.contract, catalogue())), None)
+            used.extend([waiver] if waiver else [])
+            return waiver is None
+
+        failures = [failure for failure in result.failures if unexpected(failure)]
+        endings = [ending for ending in result.endings if unexpected(ending)]
+        state = "done" if result.endings and not endings else result.state
+        return replace(result, failures=failures, endings=endings, state=state), used
 
 
 def waivers_of(report: Mapping[str, Any]) -> Waivers | None:
     """The waivers that a report, as JSON data, was made with. Raises ``ValueError`` for a day that there is not."""
-    told = report.get("waivers")
-    if told is None:
+    said = report.get("waivers")
+    if said is None:
         return None
-    entries = [{name: value for name, value in entry.items() if name != "settled"} for entry in told["entries"]]
-    return Waivers(tuple(map(Waiver.from_data, entries)), date.fromisoformat(told["today"]))
+    entries = [{name: value for name, value in entry.items() if name != "settled"} for entry in said["entries"]]
+    return Waivers(tuple(map(Waiver.from_data, entries)), date.fromisoformat(said["today"]))
 
 
 def planned(subjects: Mapping[str, object], options: Options, waivers: Waivers | None) -> tuple[Item, ...]:
@@ -79,9 +82,14 @@ def planned(subjects: Mapping[str, object], options: Options, waivers: Waivers |
     return (*(waivers.items(subjects, options) if waivers else ()), *plan(subjects, options))
 
 
-def expects(waiver: Waiver, failure: Failure) -> bool:
-    """Whether ``failure`` is the one that ``waiver`` is about."""
-    return failure.invariant == waiver.invariant and waiver.accepts(symbolic(failure).message)
+def expects(waiver: Waiver, found: Failure | Ending, contract: str, known: Catalogue) -> bool:
+    """Whether a failure or an ending, of an item of ``contract``, is the one that ``waiver`` is about."""
+    if isinstance(found, Failure):
+        about = (waiver.kind, waiver.invariant) == (FAILURE, found.invariant)
+        return about and waiver.accepts(symbolic(found).message)
+    invariant = known.invariants.get(waiver.invariant)
+    about = waiver.kind == found.kind and invariant is not None and invariant.contract == contract
+    return about and waiver.accepts(told(found))
 
 
 def item_id(number: int, waiver: Waiver, spec: str) -> str:

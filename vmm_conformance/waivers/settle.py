@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from vmm_conformance.catalogue import Catalogue
+from vmm_conformance.reporting.endings import told
 from vmm_conformance.reporting.model import DriverInfo, SubjectInfo
 from vmm_conformance.reporting.symbolic import symbolic
 from vmm_conformance.reporting.text import count, few
 from vmm_conformance.reporting.verdicts import Ruling, Verdict, rule
-from vmm_conformance.running.results import ItemResult
+from vmm_conformance.running.results import Ending, Failure, ItemResult
 from vmm_conformance.waivers.listed import Waivers, expects, item_id
-from vmm_conformance.waivers.waiver import Waiver
+from vmm_conformance.waivers.waiver import FAILURE, Waiver
 
 
 class State(StrEnum):
@@ -50,10 +51,16 @@ class Settlement:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What became of all waivers that cover a subject; ``excuses`` says why a broken invariant is borne."""
+    """What became of all waivers that cover a subject.
+
+    ``excuses`` says why a broken invariant is borne, ``endings`` why one is whose programs ended their process, and
+    ``items`` the same of an item in which nothing but that has happened.
+    """
 
     settlements: tuple[Settlement, ...] = ()
-    excuses: Mapping[str, str] | None = None
+    excuses: Mapping[str, str] = field(default_factory=dict)
+    endings: Mapping[str, str] = field(default_factory=dict)
+    items: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def breaches(self) -> tuple[str, ...]:
@@ -101,23 +108,50 @@ class Court:
         holding = [waiver for _, waiver, known in looked_at if known is None or known[0] is State.OPEN]
         settlements = []
         for n, waiver, known in looked_at:
-            state, told = known or self._by_failures(waiver, holding)
-            settlements.append(Settlement(n, self._spec, state, f"the waiver for {waiver.invariant} {told}"))
-        return Settled(tuple(settlements), self._excuses(holding))
+            state, said = known or self._by_failures(waiver, holding)
+            settlements.append(Settlement(n, self._spec, state, f"the waiver for {waiver.invariant} {said}"))
+        used = [waiver for waiver in holding if self._matches(waiver) and not self._strange(waiver, holding)]
+        failing = [waiver for waiver in used if waiver.kind == FAILURE]
+        ending = [waiver for waiver in used if waiver.kind != FAILURE]
+        return Settled(tuple(settlements), _excuses(failing), _excuses(ending), self._items(ending))
 
-    def _excuses(self, holding: Sequence[Waiver]) -> dict[str, str]:
-        excuses = {}
-        for id in dict.fromkeys(waiver.invariant for waiver in holding):
-            own = [waiver for waiver in holding if waiver.invariant == id]
-            messages = self._messages(id)
-            if messages and all(any(waiver.accepts(message) for waiver in own) for message in messages):
-                used = [waiver for waiver in own if any(map(waiver.accepts, messages))]
-                excuses[id] = "; ".join(waiver.excuse() for waiver in used)
-        return excuses
+    def _items(self, ending: Sequence[Waiver]) -> dict[str, str]:
+        items = {}
+        for result in self._results:
+            own = [[waiver for waiver in ending if self._expects(waiver, each, result)] for each in result.endings]
+            if own and all(own):
+                items[result.item] = "; ".join(dict.fromkeys(first.excuse() for first, *_ in own))
+        return items
 
-    def _messages(self, id: str) -> list[str]:
-        found = (failure for result in self._results for failure in result.failures if failure.invariant == id)
-        return sorted({symbolic(failure).message for failure in found})
+    def _expects(self, waiver: Waiver, found: Failure | Ending, result: ItemResult) -> bool:
+        return expects(waiver, found, result.contract, self._catalogue)
+
+    def _messages(self, waiver: Waiver) -> list[str]:
+        """What is said of all that may be what a waiver is about."""
+        if waiver.kind == FAILURE:
+            found = (failure for result in self._results for failure in result.failures)
+            return sorted({symbolic(failure).message for failure in found if failure.invariant == waiver.invariant})
+        about = (result for result in self._results if result.contract == self._contract(waiver))
+        return sorted({told(ending) for result in about for ending in result.endings if ending.kind == waiver.kind})
+
+    def _contract(self, waiver: Waiver) -> str:
+        invariant = self._catalogue.invariants.get(waiver.invariant)
+        return invariant.contract if invariant else ""
+
+    def _matches(self, waiver: Waiver) -> bool:
+        return any(map(waiver.accepts, self._messages(waiver)))
+
+    def _strange(self, waiver: Waiver, holding: Sequence[Waiver]) -> list[str]:
+        """Of these messages, those that no waiver expects."""
+        own = [other for other in holding if self._alike(waiver, other)]
+        return [message for message in self._messages(waiver) if not any(other.accepts(message) for other in own)]
+
+    def _alike(self, one: Waiver, other: Waiver) -> bool:
+        """Whether they are about the same failures: of one invariant, or endings in the items of one contract."""
+        if one.kind != other.kind:
+            return False
+        same = one.invariant == other.invariant
+        return same if one.kind == FAILURE else self._contract(one) == self._contract(other)
 
     def _beforehand(self, number: int, waiver: Waiver) -> Outcome | None:
         """What can be said before looking at failures; None if the waiver may excuse some."""
@@ -137,10 +171,11 @@ class Court:
             if self._part:
                 return State.OPEN, "is left open: its program is in another part of the run"
             return State.NOT_RUN, f"was not run: its program {waiver.file} was left out or could not be run"
-        if any(expects(waiver, failure) for failure in result.failures):
+        found: list[Failure | Ending] = [*result.failures, *result.endings]
+        if any(self._expects(waiver, each, result) for each in found):
             return None
-        for ending in result.endings:
-            return State.DIFFERS, f"fails differently: with its program {waiver.file} the process {ending.how}"
+        for ending in result.endings[:1]:
+            return State.DIFFERS, f"fails differently: with its program {waiver.file} {told(ending)}"
         if result.failures:
             said = _differing(waiver, self._messages_of(result))
             return State.DIFFERS, f"fails differently: its program {waiver.file} {said}"
@@ -152,17 +187,15 @@ class Court:
         return [(failure.invariant, symbolic(failure).message) for failure in result.failures]
 
     def _by_failures(self, waiver: Waiver, holding: Sequence[Waiver]) -> Outcome:
-        messages = self._messages(waiver.invariant)
-        own = [other for other in holding if other.invariant == waiver.invariant]
-        strange = [message for message in messages if not any(other.accepts(message) for other in own)]
+        strange = self._strange(waiver, holding)
         if strange:
             said = _differing(waiver, [(waiver.invariant, message) for message in strange])
             return State.DIFFERS, f"fails differently: a program {said}"
-        if any(map(waiver.accepts, messages)):
+        if self._matches(waiver):
             return State.IN_FORCE, f"is in force: {waiver.excuse()}"
-        if messages:
-            return State.PASSES, f"passes: no failure says {waiver.message!r} any more; take the waiver out"
-        return self._unbroken(self._ruling(waiver))
+        if self._messages(waiver):
+            return State.PASSES, f"passes: no {waiver.kind} says {waiver.message!r} any more; take the waiver out"
+        return self._unbroken(waiver, self._ruling(waiver))
 
     def _ruling(self, waiver: Waiver) -> Ruling:
         invariant = self._catalogue.invariants.get(waiver.invariant)
@@ -170,15 +203,25 @@ class Court:
             return Ruling(Verdict.NOT_EXERCISED, f"catalogue {self._catalogue.version} does not have it")
         return rule(invariant, [result for result in self._results if result.contract == invariant.contract])
 
-    def _unbroken(self, ruling: Ruling) -> Outcome:
-        """An invariant without failures."""
+    def _unbroken(self, waiver: Waiver, ruling: Ruling) -> Outcome:
+        """Nothing at all is there that may be what a waiver is about."""
         if ruling.verdict in (Verdict.CRASH, Verdict.TIMEOUT):
             return State.DIFFERS, f"fails differently: {ruling.verdict.value} in {ruling.reason}"
+        if ruling.verdict is Verdict.FAIL:
+            return State.DIFFERS, "fails differently: its invariant is broken, and no program ends its process"
         if self._part:
             return State.OPEN, "is left open: nothing fails as it says in this part of the run"
+        if ruling.verdict is Verdict.PASS and waiver.kind != FAILURE:
+            return State.PASSES, f"passes: no program ends its process with a {waiver.kind}; take the waiver out"
         if ruling.verdict is Verdict.PASS:
             return State.PASSES, "passes: its invariant was put to the test and never found broken; take the waiver out"
         return State.NOT_RUN, f"was not run: its invariant is {ruling.verdict.value}: {ruling.reason}"
+
+
+def _excuses(used: Sequence[Waiver]) -> dict[str, str]:
+    """By invariant, why it is borne."""
+    ids = dict.fromkeys(waiver.invariant for waiver in used)
+    return {id: "; ".join(waiver.excuse() for waiver in used if waiver.invariant == id) for id in ids}
 
 
 def _differing(waiver: Waiver, found: Sequence[tuple[str, str]]) -> str:

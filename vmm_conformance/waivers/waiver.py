@@ -14,6 +14,8 @@ from packaging.version import InvalidVersion
 if TYPE_CHECKING:
     from vmm_conformance.reporting.model import DriverInfo, SubjectInfo
 
+FAILURE: Final = "failure"
+"""The kind of a waiver for a broken invariant; the others are those of an `Ending`, ``crash`` and ``timeout``."""
 DEVICE: Final = "device"
 """Key of a driver's versions under which its device's name is."""
 
@@ -22,6 +24,8 @@ DEVICE: Final = "device"
 class Waiver:
     """An expected failure: which invariant, of whom, how it fails, why that is borne, and until when.
 
+    ``kind`` is ``failure``, or ``crash`` or ``timeout`` for programs of the invariant's contract that end their
+    process; then ``message`` is how and where that ends.
     ``subject``, ``driver``, ``device`` and ``message`` are patterns in which ``*`` stands for anything;
     ``subject_versions`` and the values of ``driver_versions`` are ranges, as in ``>=7.0, <7.3``. It holds up to
     and on the day ``expires``. ``program`` is JSON data of a program that fails as expected, ``file`` where it was.
@@ -37,6 +41,7 @@ class Waiver:
     driver_versions: Mapping[str, str] = field(default_factory=dict)
     device: str = "*"
     message: str = "*"
+    kind: str = FAILURE
     file: str = ""
     program: Mapping[str, Any] | None = None
 
@@ -78,7 +83,7 @@ class Waiver:
             "invariant": self.invariant, "reason": self.reason, "link": self.link, "expires": str(self.expires),
             "subject": self.subject, "subject_versions": self.subject_versions, "driver": self.driver,
             "driver_versions": dict(self.driver_versions), "device": self.device, "message": self.message,
-            "file": self.file, "program": None if self.program is None else dict(self.program),
+            "kind": self.kind, "file": self.file, "program": None if self.program is None else dict(self.program),
         }  # fmt: skip
 
     @classmethod

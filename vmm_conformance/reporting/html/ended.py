@@ -20,6 +20,7 @@ def _ending(item: dict[str, Any], data: dict[str, Any], column: Column) -> dict[
     return {
         **data,
         "item": item["id"],
+        "waived": item.get("waived", ""),
         "where": where(made),
         "operations": [_operation(number, each, made.op) for number, each in enumerate(made.program["operations"])],
         "replay": replay_isolated(str(data["file"]), column.section["subject"]["spec"], column.driver),
