@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,13 @@ from ruamel.yaml import YAML
 CI = Path(__file__).parents[2] / "ci"
 WORKFLOW = CI / "github-actions.yml"
 EXPRESSION = re.compile(r"\$\{\{ (.*?) \}\}")
+GH = """#!/bin/sh
+# Stands for gh: the last run is number 41 if there is one, and its artefact lies in a folder.
+case "$1 $2" in
+  "run list") [ ! -d "$ARTEFACTS" ] || echo 41 ;;
+  "run download") [ "$3 $4 $5 $6 $7" = "41 --name night --dir last-night" ] && cp -r "$ARTEFACTS" last-night ;;
+esac
+"""
 PYTHON3 = f"""#!/bin/sh
 # Stands for python3 -m venv DIR: the environment is the one of these tests, and pip only writes down its words.
 mkdir -p "$3/bin"
@@ -32,19 +40,20 @@ def workflow():
 
 @pytest.fixture
 def carry_out(workflow, tmp_path):
-    """``carry_out(job, folder, **env)`` runs the steps of a job as a runner does; returns what each printed."""
+    """``carry_out(job, folder, only, **env)`` runs the steps of a job, or one; returns what each printed."""
     (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "python3").write_text(PYTHON3, "utf-8")
-    (tmp_path / "bin" / "python3").chmod(0o755)
+    for name, text in (("python3", PYTHON3), ("gh", GH)):
+        (tmp_path / "bin" / name).write_text(text, "utf-8")
+        (tmp_path / "bin" / name).chmod(0o755)
     path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
 
-    def run(job, folder, **env):
+    def run(job, folder, only="", **env):
         folder.mkdir(exist_ok=True)
         given = {**os.environ, "PATH": path, **workflow["env"], **workflow["jobs"][job].get("env", {}), **env}
         assert not [value for value in given.values() if "${{" in value]
         printed = {}
         for step in workflow["jobs"][job]["steps"]:
-            if "run" in step:
+            if "run" in step and only in ("", step["name"]):
                 command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
                 done = subprocess.run(command, cwd=folder, env=given, capture_output=True, text=True)
                 assert done.returncode == 0, (step["name"], done.stdout, done.stderr)
@@ -67,29 +76,66 @@ def test_a_shell_is_given_nothing_but_variables(workflow):
 
 
 def test_the_bindings_are_those_that_are_tested(workflow):
-    rows = workflow["jobs"]["device"]["strategy"]["matrix"]["include"]
+    rows = workflow["jobs"]["device"]["strategy"]["matrix"]["machine"]
     tested = "\n".join(file.read_text("utf-8") for file in CI.glob("bindings/*.txt")).splitlines()
     bindings = {line for line in tested if line.startswith(("hip-python", "cuda-bindings"))}
     assert {row["binding"] for row in rows} == bindings
     assert {row["driver"] for row in rows} == {"hip", "cuda"}
 
 
-def test_a_night_over_the_host_driver(carry_out, tmp_path):
-    night, summary = tmp_path / "night", tmp_path / "summary.md"
-    night.mkdir()
-    printed = carry_out(
-        "device", tmp_path / "rocm-10",
-        DRIVER="host", BINDING="hip-python==10", BUDGET="smoke", SEED="7", SUBJECT="host", PACKAGES="a b",
-    )  # fmt: skip
-    assert (tmp_path / "pip.txt").read_text("utf-8") == "-m pip install --quiet a b hip-python==10\n"
-    assert "host (no device behind it)" in printed["Probe the driver"]
-    (tmp_path / "rocm-10" / "report").rename(night / "rocm-10")  # as the artefact comes back
-    assert (night / "rocm-10" / "subject.vmm.zip").is_file()
-    assert json.loads((night / "rocm-10" / "subject" / "report.json").read_text("utf-8"))["options"]["seed"] == 7
+def test_actions_are_pinned_or_it_is_said_why_not(workflow):
+    used = {step["uses"] for job in workflow["jobs"].values() for step in job["steps"] if "uses" in step}
+    assert all(re.search(r"@(v\d+|[0-9a-f]{40})$", name) for name in used)
+    assert "put its SHA in place of the tag" in WORKFLOW.read_text("utf-8")
 
-    carry_out("summary", tmp_path, GITHUB_STEP_SUMMARY=str(summary))
-    assert (tmp_path / "night.html").is_file()
-    assert summary.read_text("utf-8").splitlines()[2:] == [
-        "| rocm-10 | host | host | False | **hardened** |",
-        "| rocm-10 | host | host | False | **hardened** |",
+
+WAIVER = """
+[[waiver]]
+invariant = "DRIVER-8"
+driver = "host,quirk=Q-05"
+reason = "a range is freed although it is mapped"
+link = "https://example.org/issues/7"
+expires = 2099-06-30
+"""
+
+
+@pytest.fixture
+def night(workflow, carry_out, tmp_path):
+    """A folder in which the steps of all shards were carried out, over the host driver with a quirk that is waived."""
+    for number, shard in enumerate(workflow["jobs"]["device"]["strategy"]["matrix"]["shard"]):
+        folder = tmp_path / f"machine-{number}"
+        (folder / "waivers").mkdir(parents=True)
+        (folder / "waivers" / "rocm-10-driver.toml").write_text(WAIVER, "utf-8")
+        printed = carry_out(
+            "device", folder, RUNNER="rocm-10", DRIVER="host,quirk=Q-05", BINDING="hip-python==10", SHARD=shard,
+            BUDGET="smoke", SEED="7", SUBJECT="host", PACKAGES="a b",
+        )  # fmt: skip
+        assert "host,quirk=Q-05 (no device behind it)" in printed["Probe the driver"]
+        (tmp_path / "summary" / "shards").mkdir(parents=True, exist_ok=True)
+        (folder / "report").rename(tmp_path / "summary" / "shards" / f"shard-{number}")  # as the artefact comes back
+    return tmp_path / "summary"
+
+
+def test_a_night_over_the_host_driver(carry_out, tmp_path, night):
+    installed = (tmp_path / "pip.txt").read_text("utf-8").splitlines()
+    assert installed == ["-m pip install --quiet a b hip-python==10"] * 2
+    summary, before = tmp_path / "summary.md", tmp_path / "artefacts"
+    shutil.copytree(night / "shards" / "shard-0", before)  # stands for the night before, which went on but halfway
+    asked = {"GITHUB_STEP_SUMMARY": str(summary), "GITHUB_WORKFLOW": "vmm", "GITHUB_REF_NAME": "main", "GH_TOKEN": ""}
+    carry_out("summary", night, **asked, ARTEFACTS=str(before))
+    made = json.loads((night / "night" / "rocm-10" / "driver" / "report.json").read_text("utf-8"))
+    assert (made["options"]["seed"], made["options"]["shard"], made["overall"]) == (7, "", "conformant-with-waivers(1)")
+    assert (night / "night" / "rocm-10" / "subject.vmm.zip").is_file()
+    assert (night / "night" / "report.html").is_file()
+    told = summary.read_text("utf-8").splitlines()
+    assert told[2:4] == [
+        "| rocm-10 | host,quirk=Q-05 | host,quirk=Q-05 | False | **conformant-with-waivers(1)** |",
+        "| rocm-10 | host | host,quirk=Q-05 | False | **hardened** |",
     ]
+    assert [line for line in told if line.startswith("### ")] == ["### rocm-10/driver/", "### rocm-10/subject/"]
+    assert "host (host): partial -> hardened" in told
+
+
+def test_the_first_night_has_none_before_it(carry_out, tmp_path):
+    asked = {"GITHUB_WORKFLOW": "vmm", "GITHUB_REF_NAME": "main", "GH_TOKEN": "", "ARTEFACTS": str(tmp_path / "none")}
+    assert carry_out("summary", tmp_path, only="The night before", **asked) == {"The night before": ""}
