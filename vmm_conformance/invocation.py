@@ -53,14 +53,16 @@ OPTIONS: Final = (
         "subject",
         "SPEC",
         "what to test: an installed name or module:attribute, either with ,key=value parameters, or proc:COMMAND, a"
-        " program that talks JSON Lines; may be given more than once (default: reference)",
+        " program that talks JSON Lines (proc,emulate=cuda:COMMAND on an emulated library); may be given more than"
+        " once (default: reference)",
         many=True,
     ),
     Option(
         "driver",
         "NAME",
         "what subjects allocate from: host, hip, cuda, emulated-hip or emulated-cuda; all but hip and cuda"
-        " take ,quirk=ID, and the emulated ones ,devices=NUMBER (default: host)",
+        " take ,quirk=ID, and the emulated ones ,devices=NUMBER; or own: what a process that is a subject has itself"
+        " (default: host)",
     ),
     Option(
         "budget",

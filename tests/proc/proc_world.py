@@ -24,9 +24,19 @@ def shell(script: str) -> str:
 
 def far_pool(folder: Path, extra: str = "") -> str:
     """The command of the guide's allocator, without its fault, and with ``extra`` where it deallocates."""
-    found = re.search(r"<!-- file: far_pool.py -->\n```python\n(.*?)```", GUIDE.read_text("utf-8"), re.DOTALL)
+    head, tail = of_the_guide("far_pool.py").split("    def deallocate(self, block, stream):\n")
+    return python(folder / "far_pool.py", f"{head}    def deallocate(self, block, stream):\n{extra}{WAIT}{tail}")
+
+
+def of_the_guide(name: str) -> str:
+    """A file that the guide shows."""
+    found = re.search(rf"<!-- file: {name} -->\n```python\n(.*?)```", GUIDE.read_text("utf-8"), re.DOTALL)
     assert found
-    head, tail = found[1].split("    def deallocate(self, block, stream):\n")
-    file = folder / "far_pool.py"
-    file.write_text(f"{head}    def deallocate(self, block, stream):\n{extra}{WAIT}{tail}", "utf-8")
+    return found[1]
+
+
+def python(file: Path, text: str = "") -> str:
+    """The command that runs ``file``, with ``text`` in it."""
+    if text:
+        file.write_text(text, "utf-8")
     return f"{shlex.quote(sys.executable)} {shlex.quote(str(file))}"

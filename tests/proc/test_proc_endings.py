@@ -59,12 +59,18 @@ CRASHES = {
     "deep": (READ + DEEP, "sent what is no JSON (RecursionError): '" + "[" * 80),
     "a huge number": (READ + "printf '{\"return\": '; yes 9 | head -5000 | tr -d '\\n'; echo '}'",
                       "sent what is no JSON (ValueError): '{\"return\": 999"),
-    "no message": (says("[1]"), "sent '[1]' where an object with \"return\", \"refuse\" or \"call\" was expected"),
+    "no message": (says("[1]"), "sent '[1]' where an object with \"return\", \"refuse\" or \"call\", or an event of"),
+    "a call it has made": (says('[0, 0, "subject", "release", [7], 0, null]'),
+                           "reported that it called release, though it says that its driver calls are asked"),
+    "no event": (says('[0, 0, "subject", "release", ["7"], 0, null]'),
+                 "reported [0, 0, 'subject', 'release', ['7'], 0, None], which is no event: handle"),
+    "the harness's": (says('[0, 0, "harness", "release", [7], 0, null]'),
+                      "reported [0, 0, 'harness', 'release', [7], 0, None]; only driver calls of the 'subject'"),
     "two at once": (says('{"return": 1, "call": "free"}'), "sent '{\"return\": 1, \"call\": \"free\"}' where"),
     "a huge line": (READ + "yes xxxxxxxx | tr -d '\\n'", "sent a line of more than 16,777,216 bytes: 'xxxxxxxx"),
     "unasked": (HELLO + """read open; printf '{"return": null}\\n{"return": 7}\\n'; sleep 100""",
                 "spoke before it was asked: '{\"return\": 7}'"),
-    "no such call": (says('{"call": ["x"]}'), "asked for the driver call ['x'], which is none of granularity,"),
+    "no such call": (says('{"call": ["x"]}'), "asked for the driver call ['x'], which is none of device_count,"),
     "a launch": (says('{"call": "launch"}'), "asked for the driver call 'launch', which is none of"),
     "without arguments": (says('{"call": "map", "size": 1}'),
                           "called map with size; its arguments are address, size, handle, offset?"),
@@ -118,7 +124,7 @@ def test_one_that_does_not_read():
 def test_calls_without_an_end(monkeypatch):
     monkeypatch.setattr(proc, "MOST_CALLS", 50)
     end = ended(OPENED + """read allocate; while echo '{"call": "mem_info"}'; do read answer; done""")
-    assert (end.kind, end.how) == (TIMEOUT, "asked for 50 driver calls without an answer to allocate")
+    assert (end.kind, end.how) == (TIMEOUT, "made 50 driver calls without an answer to allocate")
 
 
 def test_what_it_told_last_is_shown():
@@ -204,7 +210,15 @@ def test_replay_shows_it(tmp_path, capsys):
         (shell(said('{"refuse": "UNIMPLEMENTED", "message": "version 2"}')),
          "its process refused to start: 'UNIMPLEMENTED' 'version 2'"),
         (shell(said('{"return": 5}')), "it said of itself {}; a name, a version and capabilities were"),
-        (shell(said('{"return": {"name": "x"}}')), "it has the contracts None, accepted: ['allocator']"),
+        (shell(said('{"return": {"name": "x"}}')), "it has the contracts None, accepted: ['allocator', 'skip-"),
+        (shell(said('{"return": {"name": "x", "contracts": ["allocator", "va-remap"]}}')),
+         "; va-remap cannot be spoken: it is handed allocators and command buffers that are objects of the caller's"),
+        (shell(said('{"return": {"name": "x", "contracts": ["allocator"], "calls": "none"}}')),
+         "it says that its driver calls are 'none', accepted: asked, reported, untold"),
+        (shell(said('{"return": {"name": "x", "contracts": ["allocator"], "calls": "reported"}}')),
+         "it makes its own driver calls, and says of its device None; expected is an object with count, granularity,"),
+        (shell(said('{"return": {"name": "x", "contracts": ["skip-remap"], "calls": "untold", "device": {}}}')),
+         "with a driver of its own it can have the contract allocator, not skip-remap: memory of the caller's would"),
         (shell(said('{"return": {"name": "x", "contracts": ["allocator"], "capabilities": {"fly": true}}}')),
          "it declares 'fly', accepted: grow, shrink, "),
         (shell(said('{"return": {"name": "x", "contracts": ["allocator"], "capabilities": {"grow": 1}}}')),

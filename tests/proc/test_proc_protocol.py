@@ -7,12 +7,14 @@ import re
 import shlex
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import jsonschema
 import pytest
-from proc_world import GUIDE, PROGRAM, far_pool
+from proc_world import GUIDE, PROGRAM, far_pool, python
 
 from vmm_conformance.contracts import (
+    CONTRACTS,
     SUBJECT_CAPABILITIES,
     Access,
     Block,
@@ -21,17 +23,23 @@ from vmm_conformance.contracts import (
     DriverOptions,
     Status,
     SubjectError,
+    contracts_of,
 )
-from vmm_conformance.contracts.allocator import WholeAllocator
 from vmm_conformance.drivers.host import HostDriver
+from vmm_conformance.history.events import Event
+from vmm_conformance.history.files import event_line
 from vmm_conformance.invocation import BadInvocation, gather
 from vmm_conformance.running.explore import generate
 from vmm_conformance.running.proc import schema
-from vmm_conformance.running.proc.allocator import ProcAllocator
-from vmm_conformance.running.proc.messages import CALLS, REQUESTS, Unfit, carry_out, parse, refusal
+from vmm_conformance.running.proc.described import _DECLARED
+from vmm_conformance.running.proc.messages import CALLS, Unfit, carry_out, parse, refusal
 from vmm_conformance.running.proc.process import SubjectProcess
-from vmm_conformance.running.proc.subject import _DECLARED, ProcSubject
+from vmm_conformance.running.proc.remote import Remote
+from vmm_conformance.running.proc.spoken import REQUESTS, SPOKEN
+from vmm_conformance.running.proc.subject import ProcSubject
 from vmm_conformance.running.session import bench_for
+from vmm_conformance.running.step_run import StepRun
+from vmm_reference.subject import reference
 
 SCHEMA = schema.subject_schema()
 FROM = {who: jsonschema.Draft202012Validator({**SCHEMA, "anyOf": [{"$ref": f"#/$defs/from {who}"}]})
@@ -50,7 +58,7 @@ def heard(monkeypatch):
 
     def received(self, patience):
         message = receive(self, patience)
-        lines.append(("subject", message))
+        lines.append(("subject", json.loads(event_line(message)) if isinstance(message, Event) else message))
         return message
 
     monkeypatch.setattr(SubjectProcess, "send", sent)
@@ -83,17 +91,40 @@ def in_javascript(folder):
     return f"node {shlex.quote(str(Path(__file__).with_name('far_pool.js')))}"
 
 
-@pytest.mark.parametrize("command", [far_pool, in_javascript], ids=["python", "javascript"])
-def test_programs_come_to_the_same_as_in_one_process_and_every_line_is_in_the_schema(command, tmp_path, heard):
-    here, there = bench_for("allocator", pool_of_readme()), bench_for("allocator", ProcSubject(command(tmp_path)))
-    for program in drawn(here, 8):
-        near, far = here.run(program), there.run(program)
-        assert calls(far.history) == calls(near.history)
-        assert far.judge.findings == near.judge.findings == []
-        assert far.judge.witnesses == near.judge.witnesses
+def same(near, far, number, contract="allocator"):
+    """Programs with many kinds of operations come to the same on ``far`` as on ``near``, which is in this process."""
+    here, there = bench_for(contract, near), bench_for(contract, far)
+    for program in sorted(drawn(here, 40), key=lambda program: len(set(map(type, program.operations))))[-number:]:
+        one, two = here.run(program), there.run(program)
+        assert calls(two.history) == calls(one.history)
+        assert two.judge.findings == one.judge.findings == []
+        assert two.judge.witnesses == one.judge.witnesses
+
+
+def all_in_the_schema(heard):
     for who, message in {json.dumps(line): line for line in heard}.values():
         assert list(FROM[who].iter_errors(message)) == []
+
+
+@pytest.mark.parametrize("command", [far_pool, in_javascript], ids=["python", "javascript"])
+def test_programs_come_to_the_same_as_in_one_process_and_every_line_is_in_the_schema(command, tmp_path, heard):
+    same(pool_of_readme(), ProcSubject(command(tmp_path)), 8)
+    all_in_the_schema(heard)
     assert {next(iter(message)) for _, message in heard} == {"do", "return", "call", "error", "refuse"}
+
+
+def test_the_reference_comes_to_the_same_in_every_contract_that_can_be_spoken(heard, monkeypatch):
+    """But for its locks, which cannot be seen there: no step challenges another."""
+    far = ProcSubject(python(Path(__file__).with_name("served.py")))
+    assert contracts_of(far) == tuple(SPOKEN)
+    factories = {CONTRACTS[name]: getattr(reference, CONTRACTS[name]) for name in SPOKEN}
+    near = SimpleNamespace(capabilities={**reference.capabilities, "scheduled": False}, **factories)
+    monkeypatch.setattr(StepRun, "_challenge", lambda *_: None)
+    for contract in SPOKEN:
+        same(near, far, 2, contract)
+    all_in_the_schema(heard)
+    asked = {message["do"] for who, message in heard if who == "harness" and "do" in message}
+    assert asked > {"map", "device_tag", "device_tag_end", "create_reservation", "raw_allocation", "step"}
 
 
 def test_one_process_serves_all_programs(tmp_path):
@@ -116,34 +147,31 @@ def test_the_schema_that_ships_is_the_one_of_the_code():
     [
         {"call": "launch"}, {"call": "reserve"}, {"call": "reserve", "size": "1"}, {"return": {"address": 1}},
         {"refuse": 3}, {"call": "reserve", "size": 1, "flags": 0}, {"return": None, "refuse": "ABORTED"},
-        {"return": {"name": "x", "contracts": ["driver"]}},
+        {"return": {"name": "x", "contracts": ["driver"]}}, [0, 0, "subject", "note", [], 0, None],
+        [0, 0, "harness", "unmap", [1, 1], 0, None],
     ],
 )  # fmt: skip
 def test_the_schema_refuses(line):
     assert not FROM["subject"].is_valid(line)
 
 
-def test_every_part_of_the_contract_can_be_asked_for():
-    asked = {name for name in vars(WholeAllocator) | vars(WholeAllocator.__mro__[1]) if not name.startswith("_")}
-    assert asked == set(REQUESTS) - {"start", "open"}
+def test_requests_are_the_methods_of_the_contract():
+    assert REQUESTS["allocator"]["allocate"] == ("allocator", "size", "stream", "space")
+    assert REQUESTS["skip-remap"] == {
+        "open": ("step_executor", "executable"),
+        "step": ("step_executor", "buffers", "device", "stream"),
+        "close": ("step_executor",),
+    }
     said = []
-    allocator = ProcAllocator(lambda do, **arguments: said.append((do, tuple(arguments))))
-    block = Block(1, 2, 3)
+    allocator = Remote(lambda do, callbacks, **given: said.append((do, given)), "allocator")
     allocator.allocate(1, stream=2)
-    allocator.deallocate(block, stream=2)
-    allocator.grow(block, 5, stream=2)
-    allocator.shrink(block, 1, stream=2)
-    allocator.trim()
-    allocator.pause(backup=True)
-    allocator.resume()
-    allocator.enable_peer(1)
-    allocator.statistics()
-    allocator.begin_capture(stream=2)
-    allocator.end_capture(stream=2)
-    allocator.drop_capture(stream=2)
-    allocator.close()
-    keys = {do: tuple(key for key in keys if key != "allocator") for do, keys in REQUESTS.items()}
-    assert {do: sorted(given) for do, given in said} == {do: sorted(keys[do]) for do in asked}
+    allocator.grow(Block(1, 2, 3), 5, stream=2)
+    grown = {"block": {"address": 1, "size": 2, "committed": 3}, "size": 5, "stream": 2}
+    assert said == [("allocate", {"size": 1, "stream": 2, "space": 0}), ("grow", grown)]
+    with pytest.raises(AttributeError, match="an object of the contract allocator has no 'remap'"):
+        allocator.remap()
+    with pytest.raises(TypeError, match="missing a required argument: 'stream'"):
+        allocator.allocate(1)
 
 
 def test_what_may_be_declared_is_what_the_contract_knows():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from vmm_conformance.checkers.allocator_accepted import Accepted
 from vmm_conformance.checkers.allocator_calls import Ledger, Watch
 from vmm_conformance.checkers.allocator_captures import Captures
 from vmm_conformance.checkers.allocator_contents import Contents
@@ -25,5 +26,7 @@ def judge(history: History) -> Judge:
     ledger = Ledger(history.header)
     families = (Layout, Lifetimes, Contents, Refusals, Leaks, Trims, Pauses, Peers, Counts, Captures)
     repeated = [Series(replay, verdicts, FLAT)] if is_series(history.header) else []
-    replay.walk(Watch(replay, ledger, [family(replay, ledger, verdicts) for family in families]), *repeated)
+    reported = [Accepted(replay, verdicts)] if history.header.get("reported") else []
+    watch = Watch(replay, ledger, [family(replay, ledger, verdicts) for family in families])
+    replay.walk(watch, *reported, *repeated)
     return verdicts

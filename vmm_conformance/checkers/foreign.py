@@ -11,9 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
 from vmm_conformance.checkers.driver_facts import Facts
-from vmm_conformance.checkers.driver_rules import Rules
-from vmm_conformance.checkers.driver_trails import Past, Trails, View
-from vmm_conformance.checkers.judge import Judge
+from vmm_conformance.checkers.driver_present import RULED, rules_of_the_present
 from vmm_conformance.contracts import DriverCapabilities, DriverOptions, Granularity, Status, status_name
 from vmm_conformance.history.events import CALLS, SUBJECT, WORK, Event, History
 from vmm_conformance.history.ordering import Hazard, Race, accesses
@@ -95,26 +93,13 @@ def _capabilities(header: dict[str, Any]) -> DriverCapabilities:
     return DriverCapabilities(**declared)
 
 
-class _NoPast(Trails):
-    """Remembers nothing: the past decides which invariant a call that is legal puts to the test, not whether it is."""
-
-    def past(self, memory: Memory) -> Past:
-        return Past()
-
-    def replaced(self, address: int, size: int) -> list[View]:
-        return []
-
-    def view_at(self, address: int) -> View | None:
-        return None
-
-
 class _Client(Visitor):
     def __init__(self, judgement: Judgement, replay: Replay, facts: Facts) -> None:
         self._say = judgement.say
         self._state = replay.state
         self._order = replay.order
         self._facts = facts
-        self._rules = Rules(facts, replay.state, _NoPast(replay.state, Judge(), facts.minimum))
+        self._rules = rules_of_the_present(facts, replay.state)
         self._streams: dict[int, int] = {0: 0}
         self._events: set[int] = set()
         self._graphs: dict[int, list[Event]] = {}
@@ -132,7 +117,7 @@ class _Client(Visitor):
         if event.who != SUBJECT or kind not in CALLS:
             return
         status = event.status
-        if kind not in _UNRULED and (status == 0 or status not in _LEGAL):
+        if kind in RULED and (status == 0 or status not in _LEGAL):
             self._ruled(event)
         elif status and status not in _LEGAL:
             self._say(LEGALITY, "", event.seq, f"{kind}{_numbers(event)} was refused with {status_name(status)}")
@@ -144,8 +129,6 @@ class _Client(Visitor):
                 self._named(event)
 
     def _ruled(self, event: Event) -> None:
-        if event.kind == "get_access":  # without a past nothing is known of rights that went
-            return
         broken = self._rules.rule(event).refuse
         if broken:
             answer = f"was refused with {status_name(event.status)}" if event.status else "is illegal, and was accepted"
@@ -352,11 +335,6 @@ _AFTERS: Final[dict[str, Callable[[_Client, Event], None]]] = {
     "graph_destroy": _Client._graph_gone,
     "graph_exec_destroy": _Client._graph_gone,
 }
-_RULED: Final = frozenset(
-    {"reserve", "address_free", "create", "retain", "release", "map", "unmap", "set_access", "get_access"}
-    | {"address_range"}
-)
-_UNRULED: Final = CALLS - _RULED
 _NAMED: Final[dict[str, tuple[str, ...]]] = {
     **dict.fromkeys(WORK | {"graph_begin", "graph_end"}, ("stream",)),
     **dict.fromkeys(("stream_destroy", "stream_synchronize", "stream_query"), ("stream",)),

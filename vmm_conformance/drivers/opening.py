@@ -2,7 +2,8 @@
 
 ``quirk=Q-01`` makes the host driver, also one under an emulated library, deviate like some driver in the wild.
 ``devices=2`` makes the machine of an emulated one have so many devices, whatever programs ask for, of which the
-variables show some as they do on a real machine (see `visible`).
+variables show some as they do on a real machine (see `visible`). ``own`` stands for whatever a subject in another
+process has there: its subject opens it.
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ MakeDriver = Callable[[DriverOptions], Driver]
 
 DRIVERS: Final = ("host", "hip", "cuda", "emulated-hip", "emulated-cuda")
 """The names."""
+OWN: Final = "own"
+"""The name of a driver that a subject has itself, in its own process."""
 REAL: Final = ("hip", "cuda")
 """Those behind which there is a device."""
 EMULATED: Final = ("emulated-hip", "emulated-cuda")
 """Those over an emulated library: their memory is their process's own, and one can be open in it at a time."""
-_TAKES: Final = {**dict.fromkeys(REAL, "no parameters"), "host": "quirk=ID"}
+_TAKES: Final = {**dict.fromkeys((*REAL, OWN), "no parameters"), "host": "quirk=ID"}
 _TAKES_ELSE: Final = "quirk=ID and devices=NUMBER"
 
 
@@ -47,12 +50,12 @@ class DriverSpec:
 def parse(text: str) -> DriverSpec:
     """Read ``name,key=value,...``. Raises ``ValueError``, one line that says what is accepted."""
     name, *pairs = text.split(",")
-    if name not in DRIVERS:
-        raise ValueError(f"unknown driver {name!r}; accepted: {', '.join(DRIVERS)}")
+    if name not in (*DRIVERS, OWN):
+        raise ValueError(f"unknown driver {name!r}; accepted: {', '.join((*DRIVERS, OWN))}")
     quirks, devices = list[str](), 0
     for pair in pairs:
         key, _, value = pair.partition("=")
-        if key == "quirk" and name not in REAL:
+        if key == "quirk" and name not in (*REAL, OWN):
             quirks += value.split("+")
         elif key == "devices" and name in EMULATED and value.isdecimal() and int(value):
             devices = int(value)
@@ -68,6 +71,8 @@ def parse(text: str) -> DriverSpec:
 def opener(text: str) -> MakeDriver:
     """What opens drivers of that name; opening may raise `DriverUnavailable`. Raises ``ValueError`` as `parse` does."""
     spec = parse(text)
+    if spec.name == OWN:
+        return _of_a_subject
     if spec.name == "hip":
         from vmm_conformance.drivers.hip import HipDriver
 
@@ -121,6 +126,10 @@ def _calls(name: str) -> Calls:
     return CudaCalls()
 
 
+def _of_a_subject(options: DriverOptions) -> Driver:
+    raise DriverUnavailable(f"the driver {OWN!r} is that of a subject in another process, which opens it itself")
+
+
 def _host(quirks: tuple[str, ...]) -> MakeDriver:
     if quirks:
         from vmm_conformance.drivers.host.quirks import quirky
@@ -145,7 +154,7 @@ class DriverFacts:
 def facts(text: str) -> DriverFacts:
     """What can be told of a driver: found by opening one."""
     spec = parse(text)
-    if spec.name == "host":
+    if spec.name in ("host", OWN):
         return DriverFacts(text, False)
     try:
         driver: Any = opener(text)(DriverOptions())

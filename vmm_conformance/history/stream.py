@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import IO, Final
+from typing import IO, Any, Final
 
 from vmm_conformance.history.events import DEVICE, FIELDS, HARNESS, SUBJECT, Event
 from vmm_conformance.history.files import HistoryError, Resolve, decode, read_head
@@ -42,7 +42,7 @@ class HistoryStream:
         number = 1
         while line := self._line(number := number + 1):
             try:
-                yield _event(line, number - 2, self._resolve)
+                yield event_of(json.loads(line), number - 2, self._resolve)
             except HistoryError as error:
                 raise HistoryError(f"line {number}: {error}") from None
             except json.JSONDecodeError as error:
@@ -64,10 +64,10 @@ def _cut(line: str) -> str:
     return "" if line.endswith("\n") else "cut off in the middle, the file ends here; "
 
 
-def _event(line: str, seq: int, resolve: Resolve) -> Event:
-    values = json.loads(line)
+def event_of(values: Any, seq: int, resolve: Resolve) -> Event:
+    """The event that a line stands for, as JSON gives it. Raises `HistoryError` and whatever wrong types raise."""
     if type(values) is not list or len(values) != 7:
-        raise HistoryError(f"an event must be a list of seven, {_SHAPE}, got {line.strip()!r:.80}")
+        raise HistoryError(f"an event must be a list of seven, {_SHAPE}, got {values!r:.80}")
     op, thread, who, kind, args, status, result = values
     if type(kind) is not str or kind not in FIELDS:
         raise HistoryError(f"unknown kind of event {kind!r:.60}; accepted: {', '.join(FIELDS)}")

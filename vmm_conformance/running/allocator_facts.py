@@ -13,6 +13,7 @@ from vmm_conformance.contracts import (
     SpaceSpec,
     capability,
 )
+from vmm_conformance.drivers.opening import OWN
 from vmm_conformance.programs import allocator as ops
 from vmm_conformance.programs.program import Program
 from vmm_conformance.running.opened import tolerance
@@ -74,6 +75,7 @@ def header(program: Program, subject: Any, driver: Driver, options: DriverOption
         "capacity": {device: driver.mem_info(device).free for device in range(driver.device_count)},
         "unmap_waits": driver.capabilities.unmap_waits,
         "traced": bool(capability(subject, "traced")),
+        "reported": driver.name == OWN,
         "segment": capability(subject, "segment"),
         "rounds": program.configuration.rounds,
         "tolerance": tolerance(driver),

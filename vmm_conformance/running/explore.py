@@ -56,8 +56,8 @@ class Bench:
     plug: Plug
     subject: Any
     open_driver: OpenDriver
-    unseen: frozenset[str] = frozenset()
-    """Invariants that cannot be judged, since the subject's driver calls cannot be recorded."""
+    unseen: Mapping[str, str] = field(default_factory=dict)
+    """Invariants that cannot be judged, and why: the subject's driver calls, or its memory, cannot be seen."""
 
     def decode(self, data: bytes, pins: Mapping[str, Any]) -> Program:
         """The program that ``data`` stands for, with nothing in it that the subject does not declare."""
@@ -89,7 +89,7 @@ class Runs(Protocol):
         ...
 
     @property
-    def unseen(self) -> frozenset[str]:
+    def unseen(self) -> Mapping[str, str]:
         """See `Bench.unseen`."""
         ...
 

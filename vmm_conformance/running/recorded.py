@@ -152,6 +152,11 @@ class RecordedDriver:
 
     # -- recording
 
+    def enter(self, event: Event) -> None:
+        """Record a call that was made elsewhere, as one of ``who``'s under the operation that is running."""
+        event.seq, event.op, event.who = len(self._events), self._now.op, self._who
+        self._events.append(event)
+
     def _recorded(self, kind: str) -> Callable[..., Any]:
         """The call ``kind``, recorded."""
         driver: Any = self.unrecorded

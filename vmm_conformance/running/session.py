@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from vmm_conformance.contracts import capability, contracts_of
+from vmm_conformance.drivers.opening import OWN
 from vmm_conformance.history.events import History
 from vmm_conformance.programs.failing import FAILING
 from vmm_conformance.programs.program import Program
@@ -19,11 +20,12 @@ from vmm_conformance.running.endings import endings, given_up
 from vmm_conformance.running.explore import Bench, Runs, Seen, failures, generate, rarely_collecting
 from vmm_conformance.running.plugs import plug
 from vmm_conformance.running.points import Points, bases
+from vmm_conformance.running.proc.elsewhere import UNREAD
 from vmm_conformance.running.proc.subject import be_patient
 from vmm_conformance.running.remembered import Remembered
 from vmm_conformance.running.results import ALL, NOT_APPLICABLE, UNAVAILABLE, ItemResult
 from vmm_conformance.running.shards import members
-from vmm_conformance.running.subjects import DRIVERS, open_driver, resolve_subject, unavailable
+from vmm_conformance.running.subjects import DRIVERS, driver_of, resolve_subject, unavailable
 from vmm_conformance.running.suites import Exploration, Share, Suite, load_suites
 
 __all__ = ["BUDGETS", "DRIVERS", "Item", "Options", "bench_for", "part", "plan", "run_item"]
@@ -124,7 +126,8 @@ def _items(suite: Suite, spec: str, options: Options) -> list[Item]:
         )
         for scenario in suite.scenarios
     ]  # fmt: skip
-    return [*items, *point_items(suite, spec, options.driver, budget // POINTS)]
+    points = 0 if options.driver == OWN else budget // POINTS  # calls that were made elsewhere cannot be made to fail
+    return [*items, *point_items(suite, spec, options.driver, points)]
 
 
 def point_items(suite: Suite, spec: str, driver: str, bound: int) -> list[Item]:
@@ -143,7 +146,7 @@ def point_items(suite: Suite, spec: str, driver: str, bound: int) -> list[Item]:
 
 def bench_for(contract: str, subject: object, driver: str = "host") -> Bench:
     """A subject ready to run programs of ``contract``."""
-    return Bench(plug(contract), subject, open_driver(driver), _unseen(contract, subject))
+    return Bench(plug(contract), subject, driver_of(subject, driver), _unseen(contract, subject, driver))
 
 
 def bench_of(contract: str, spec: str, subject: object, options: Options) -> Runs:
@@ -155,7 +158,7 @@ def bench_of(contract: str, spec: str, subject: object, options: Options) -> Run
     from vmm_conformance.running.isolated.child import Place
 
     place = Place(contract, spec, options.driver)
-    return IsolatedBench(plug(contract), place, subject, options.timeout, _unseen(contract, subject))
+    return IsolatedBench(plug(contract), place, subject, options.timeout, _unseen(contract, subject, options.driver))
 
 
 def end_children() -> None:
@@ -165,13 +168,14 @@ def end_children() -> None:
         module.KEEPER.close()
 
 
-def _unseen(contract: str, subject: object) -> frozenset[str]:
-    """What cannot be judged of a subject that does not use the driver it is given."""
+def _unseen(contract: str, subject: object, driver: str) -> dict[str, str]:
+    """What cannot be judged of a subject that does not use the driver it is given, and why."""
     from vmm_conformance.catalogue import catalogue
 
-    if capability(subject, "traced"):
-        return frozenset()
-    return frozenset(entry.id for entry in catalogue().of(contract) if entry.trace == "yes")
+    traced = capability(subject, "traced")
+    unseen = {} if traced else {entry.id: "no trace" for entry in catalogue().of(contract) if entry.trace == "yes"}
+    unread = UNREAD.get(contract, ()) if driver == OWN else ()
+    return unseen | dict.fromkeys(unread, "contents are not read in another process")
 
 
 def item_seed(item: Item, seed: int) -> int:
@@ -218,7 +222,7 @@ def _missing(subject: object, driver: str, bench: Runs) -> str:
 
 
 def _sum_up(result: ItemResult, bench: Runs, seen: Seen) -> None:
-    result.untested |= dict.fromkeys(sorted(bench.unseen), "no trace")
+    result.untested |= dict(sorted(bench.unseen.items()))
     result.untested |= {id: f"{NOT_APPLICABLE}{why}" for id, why in sorted(seen.inapplicable.items())}
     result.executed, result.points = seen.programs, seen.points
     result.witnesses = dict(sorted(seen.witnesses.items()))

@@ -15,8 +15,8 @@ from vmm_conformance.running.proc.subject import CommandError, ProcSubject
 __all__ = ["DRIVERS", "GROUP", "SubjectNotFound", "installed_subjects", "open_driver", "resolve_subject", "unavailable"]
 
 GROUP: Final = "vmm_conformance.subjects"
-PROC: Final = "proc:"
-"""What a spec begins with that goes on with a command."""
+PROC: Final = "proc"
+"""What a spec begins with that goes on with ``:COMMAND``, or with ``,emulate=cuda:COMMAND``."""
 
 
 class SubjectNotFound(ValueError):
@@ -34,7 +34,7 @@ def resolve_subject(spec: str) -> object:
     A class, or anything that takes parameters, is called with them. ``proc:COMMAND`` is a process that is
     started, see `proc`. Raises `SubjectNotFound`.
     """
-    if spec.startswith(PROC):
+    if spec.startswith((f"{PROC}:", f"{PROC},")):
         return _started(spec)
     name, *pairs = spec.split(",")
     parameters = dict(_pair(pair, spec) for pair in pairs)
@@ -45,6 +45,12 @@ def resolve_subject(spec: str) -> object:
         factories = ", ".join(CONTRACTS.values())
         raise SubjectNotFound(f"subject {spec!r} offers no contract; give it one of these factories: {factories}")
     return found
+
+
+def driver_of(subject: object, name: str) -> Callable[[DriverOptions], Driver]:
+    """What opens the driver of that name for ``subject``. Raises ``ValueError`` as `open_driver` does."""
+    own: Callable[[DriverOptions], Driver] | None = getattr(subject, "own_driver", None)
+    return own if own is not None and opening.parse(name).name == opening.OWN else open_driver(name)
 
 
 def open_driver(name: str) -> Callable[[DriverOptions], Driver]:
@@ -60,13 +66,22 @@ def unavailable(subject: object, driver: str) -> str:
     facts: opening.DriverFacts | None = getattr(subject, "facts", None)
     if facts is not None:
         return facts.missing
-    missing: Callable[[str], str] = getattr(subject, "missing", lambda _: "")
+    missing: Callable[[str], str] = getattr(subject, "missing", _lacks_own)
     return missing(driver) or opening.facts(driver).missing
 
 
+def _lacks_own(driver: str) -> str:
+    own = driver == opening.OWN
+    return f"only a subject in another process has a driver of its own; {driver!r} is none for this one" if own else ""
+
+
 def _started(spec: str) -> object:
+    head, _, command = spec.partition(":")
+    parameters = dict(_pair(pair, spec) for pair in head.split(",")[1:])
+    if set(parameters) - {"emulate"}:
+        raise SubjectNotFound(f"subject {spec!r}: {PROC} takes emulate=cuda or emulate=hip, and :COMMAND behind it")
     try:
-        return ProcSubject(spec.removeprefix(PROC))
+        return ProcSubject(command, **parameters)
     except CommandError as error:
         raise SubjectNotFound(f"subject {spec!r} cannot be had: {error}") from None
     except Ended as ended:

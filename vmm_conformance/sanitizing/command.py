@@ -8,16 +8,15 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 from vmm_conformance.reporting.text import count
 from vmm_conformance.running.watching import Place
-from vmm_conformance.sanitizing.inside import FOLDER, QUIRKS, VENDOR
 from vmm_conformance.sanitizing.told import Told, Wrong, own_line, read_all
+from vmm_conformance.sanitizing.watched import watched_environment
 
-SITE: Final = Path(__file__).parent / "site"
 FILE: Final = "sanitizer.json"
 _PARTIAL: Final = 3
 _DEPTH: Final = 8
@@ -40,12 +39,6 @@ def run(vendor: str, command: Sequence[str], *, quirks: str = "", report: Path |
     if report is not None:
         _write(report, vendor, command, status, told)
     return _exit_status(told, status)
-
-
-def watched_environment(environment: Mapping[str, str], vendor: str, folder: Path, quirks: str = "") -> dict[str, str]:
-    """``environment``, with what makes Python processes watch themselves and tell into ``folder``."""
-    path = os.pathsep.join(filter(None, (str(SITE), environment.get("PYTHONPATH", ""))))
-    return {**environment, "PYTHONPATH": path, VENDOR: vendor, FOLDER: str(folder), QUIRKS: quirks}
 
 
 def _words(command: Sequence[str]) -> list[str]:

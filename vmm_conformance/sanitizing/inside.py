@@ -14,25 +14,31 @@ import traceback
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
+from threading import Lock
 from types import BuiltinFunctionType, FunctionType, ModuleType
-from typing import Final
+from typing import Any, Final
 
 from vmm_conformance.checkers.client import Complaint, complaints
 from vmm_conformance.contracts import Driver, DriverOptions
-from vmm_conformance.history.events import SUBJECT
+from vmm_conformance.drivers.emulated.streams import OFFSET
+from vmm_conformance.history.events import FIELDS, SUBJECT, Event
+from vmm_conformance.history.files import event_line
 from vmm_conformance.running.watching import Place, Watch
 from vmm_conformance.sanitizing.told import Told, Wrong
+from vmm_conformance.sanitizing.watched import FOLDER, QUIRKS, REPORT, VENDOR
 
-VENDOR: Final = "VMM_EMULATE"
-FOLDER: Final = "VMM_EMULATE_TELL"
-QUIRKS: Final = "VMM_EMULATE_QUIRKS"
+_OUTPUT: Final = 1
 _STAY: Final = (ModuleType, FunctionType, BuiltinFunctionType)
 _BINDINGS: Final = {"cuda": ("cuda-bindings", "cuda-core"), "hip": ("hip-python",)}
 
 
 def begin() -> None:
-    """Bring the emulated library in, as the environment says, and judge at exit."""
+    """Bring the emulated library in, as the environment says, and judge at exit, or say each call when it is made."""
     watch = Watch(os.environ[VENDOR], make=_make(os.environ.get(QUIRKS, "")))
+    if os.environ.pop(REPORT, ""):
+        os.environ.pop(VENDOR)  # what this process starts does not report
+        report_calls(watch)
+        return
     process = os.getpid()
 
     def finish() -> None:
@@ -40,6 +46,31 @@ def begin() -> None:
             _finish(watch, Path(os.environ[FOLDER]))
 
     atexit.register(finish)
+
+
+def report_calls(watch: Watch) -> None:
+    """Say each driver call on standard output when it has been made, as a line of a history; keep none."""
+    events, saying = watch.history.events, Lock()
+
+    def say(event: Event) -> None:
+        line = memoryview(event_line(_as_seen(event)).encode() + b"\n")
+        with saying:
+            while line:
+                line = line[os.write(_OUTPUT, line) :]
+        events.clear()
+
+    watch.recorder.now.seen = say
+
+
+def _as_seen(event: Event) -> Event:
+    """``event`` with streams by the handles that the program has for them."""
+
+    def handle(name: str, value: Any) -> Any:
+        return value + OFFSET if name == "stream" and value is not None else value
+
+    args = tuple(map(handle, FIELDS[event.kind], event.args))
+    result = handle("stream", event.result) if event.kind == "stream_create" else event.result
+    return Event(event.seq, event.op, event.thread, event.who, event.kind, args, event.status, result)
 
 
 def _make(quirks: str) -> Callable[[DriverOptions], Driver] | None:

@@ -25,7 +25,7 @@ class IsolatedBench:
     place: Place
     subject: Any
     patience: float
-    unseen: frozenset[str] = frozenset()
+    unseen: Mapping[str, str] = field(default_factory=dict)
     keeper: Keeper = field(default_factory=lambda: KEEPER)
     _made: int = -1
 

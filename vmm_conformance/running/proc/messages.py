@@ -1,47 +1,32 @@
-"""What is said to a subject in another process and by it: one JSON object per line, in turns.
+"""What a subject in another process says, one line of JSON each: answers, calls it asks for, and calls it has made.
 
-`REQUESTS` is what the harness may ask, `CALLS` what the subject may ask of the driver before it answers.
+`CALLS` is what it may ask of the driver before it answers. What it has made itself it reports as in a history file.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, is_dataclass
 from typing import Any, Final, NamedTuple
 
 from vmm_conformance.contracts import Access, Code, Driver, DriverError, Status, SubjectError, Work, status_name
 from vmm_conformance.history.events import CALLS as EVERY
-from vmm_conformance.history.events import CRASHED, FIELDS
+from vmm_conformance.history.events import CRASHED, FIELDS, SUBJECT, Event
+from vmm_conformance.history.stream import event_of
+from vmm_conformance.running.histories import resolve
 from vmm_conformance.running.recorded import DEFAULTS
 
 PROTOCOL: Final = "vmm-conformance subject"
 VERSION: Final = 1
 LONGEST: Final = 16 << 20
 """Bytes of a line at most; contents of memory go as two digits per byte."""
-CONTRACTS: Final = ("allocator",)
-"""The contracts that can be spoken so far."""
-
-REQUESTS: Final[Mapping[str, tuple[str, ...]]] = {
-    "start": ("protocol", "version"),
-    "open": ("allocator", "device", "devices"),
-    "allocate": ("allocator", "size", "stream", "space"),
-    "deallocate": ("allocator", "block", "stream"),
-    "grow": ("allocator", "block", "size", "stream"),
-    "shrink": ("allocator", "block", "size", "stream"),
-    "trim": ("allocator",),
-    "pause": ("allocator", "backup"),
-    "resume": ("allocator",),
-    "enable_peer": ("allocator", "peer"),
-    "statistics": ("allocator",),
-    "begin_capture": ("allocator", "stream"),
-    "end_capture": ("allocator", "stream"),
-    "drop_capture": ("allocator", "stream"),
-    "close": ("allocator",),
-}
-"""What ``do`` may be, with the other keys of the request."""
-
+_PARTS: Final = 7
+"""So many values has an event of a history."""
 _LEFT_OUT: Final = frozenset({"launch", "progress", "read", *(kind for kind in EVERY if kind.startswith("graph_"))})
+_FACTS: Final = ("device_count", "capabilities")
 _QUERIES: Final = {
+    **dict.fromkeys(_FACTS, ()),
     "granularity": ("device", "space"),
     "space_alignment": ("device", "space"),
     "can_access_peer": ("device", "peer"),
@@ -95,6 +80,11 @@ _SHAPES: Final = {
     "rights": Shape("a list of [device, access], access 0, 1 or 3", _rights, {"type": "array", "items": _PAIR}),
     "data": Shape("hexadecimal digits, two per byte", bytes.fromhex,
                   {"type": "string", "pattern": "^([0-9a-fA-F]{2})*$"}),
+    "table": Shape("a list of [address, size]", lambda value: [(whole(low), whole(size)) for low, size in value],
+                   {"type": "array", "items": {"type": "array", "items": {"type": "integer"},
+                                               "minItems": 2, "maxItems": 2}}),
+    "persistent": Shape("a list of slots, or null", lambda value: None if value is None else tuple(map(whole, value)),
+                        {"type": ["array", "null"], "items": {"type": "integer"}}),
     "stream?": Shape("a stream, or null for the host", lambda value: None if value is None else whole(value),
                      {"type": ["integer", "null"]}),
 }  # fmt: skip
@@ -106,15 +96,29 @@ def shape(call: str, name: str) -> Shape:
     return _SHAPES.get("stream?" if queued else name, WHOLE)
 
 
-def parse(line: bytes) -> dict[str, Any]:
-    """The message in ``line``. Raises `Unfit`."""
+def parse(line: bytes) -> dict[str, Any] | Event:
+    """The message in ``line``, or the call that it reports. Raises `Unfit`."""
     try:
         message = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise Unfit(f"sent what is no JSON ({type(error).__name__}): {shortened(line)}") from None
     if isinstance(message, dict) and sum(key in message for key in ("return", "refuse", "call")) == 1:
         return message
-    raise Unfit(f'sent {shortened(line)} where an object with "return", "refuse" or "call" was expected')
+    if isinstance(message, list) and len(message) == _PARTS:
+        return _reported(message)
+    expected = 'an object with "return", "refuse" or "call", or an event of a history was expected'
+    raise Unfit(f"sent {shortened(line)} where {expected}")
+
+
+def _reported(values: list[Any]) -> Event:
+    """A driver call that the subject has made."""
+    try:
+        event = event_of(values, 0, resolve)
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
+        raise Unfit(f"reported {values!r:.80}, which is no event: {error}") from None
+    if event.who != SUBJECT or event.kind not in EVERY:
+        raise Unfit(f"reported {values!r:.80}; only driver calls of the {SUBJECT!r} can be reported")
+    return event
 
 
 def shortened(line: bytes) -> str:
@@ -127,21 +131,25 @@ def carry_out(message: Mapping[str, Any], driver: Driver) -> dict[str, Any]:
     call = message["call"]
     if not isinstance(call, str) or call not in CALLS:
         raise Unfit(f"asked for the driver call {call!r:.60}, which is none of {', '.join(CALLS)}")
-    given = {name: value for name, value in message.items() if name != "call"}
-    may = optional(call)
-    missing = [name for name in CALLS[call] if name not in given and name not in may]
-    strange = [name for name in given if name not in CALLS[call]]
-    if missing or strange:
-        wanted = ", ".join(name + "?" * (name in may) for name in CALLS[call])
-        raise Unfit(f"called {call} with {', '.join(given) or 'nothing'}; its arguments are {wanted or 'none'}")
-    read = {name: _argument(call, name, value) for name, value in given.items()}
-    positional = [read.pop(name) for name in CALLS[call] if name not in may]
+    read = arguments_of(message, CALLS[call], optional(call))
+    positional = [read.pop(name) for name in CALLS[call] if name not in optional(call)]
     try:
-        return {"return": _result(call, getattr(driver, call)(*positional, **read))}
+        asked = getattr(driver, call)
+        return {"return": _result(call, asked if call in _FACTS else asked(*positional, **read))}
     except DriverError as error:
         return {"error": status_name(error.status), "status": error.status, "message": str(error)}
     except Exception as error:  # the driver broke: the subject hears of it, and the record has it
         return {"error": type(error).__name__, "status": CRASHED, "message": str(error)}
+
+
+def arguments_of(message: Mapping[str, Any], names: Sequence[str], may: Sequence[str] = ()) -> dict[str, Any]:
+    """The arguments ``names`` of the call in ``message``, of which ``may`` may be missing. Raises `Unfit`."""
+    call = message["call"]
+    given = {name: value for name, value in message.items() if name != "call"}
+    if any(name not in given and name not in may for name in names) or any(name not in names for name in given):
+        wanted = ", ".join(name + "?" * (name in may) for name in names)
+        raise Unfit(f"called {call} with {', '.join(given) or 'nothing'}; its arguments are {wanted or 'none'}")
+    return {name: _argument(call, name, value) for name, value in given.items()}
 
 
 def _argument(call: str, name: str, value: Any) -> Any:
@@ -156,6 +164,8 @@ def _result(call: str, value: Any) -> Any:
     """A call's result as JSON: of work only a read has one, its bytes."""
     if isinstance(value, Work):
         return value.data[0].hex() if call == "read" else None
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
     fields: Callable[[], dict[str, int]] | None = getattr(value, "_asdict", None)
     return value if fields is None else fields()
 

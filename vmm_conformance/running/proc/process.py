@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import IO, Any, Final
 
+from vmm_conformance.history.events import Event
 from vmm_conformance.running import dying, journal
 from vmm_conformance.running.ended import CRASH, TIMEOUT, Ended
 from vmm_conformance.running.proc.messages import LONGEST, Unfit, parse, shortened
@@ -29,11 +30,11 @@ class SubjectProcess:
     Whatever it does but answer ends it, and raises `Ended` with the last lines of its standard error.
     """
 
-    def __init__(self, command: Sequence[str]) -> None:
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
         self.owner = os.getpid()
         boot = [sys.executable, "-I", "-S", dying.__file__, str(self.owner), *command]
         self._process = subprocess.Popen(
-            boot, bufsize=0, start_new_session=True,
+            boot, bufsize=0, start_new_session=True, env=environment,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
         streams = (self._process.stdin, self._process.stdout, self._process.stderr)
@@ -66,8 +67,8 @@ class SubjectProcess:
                 self._listen()
                 raise self._gone() from None
 
-    def receive(self, patience: float) -> dict[str, Any]:
-        """The message that it sends next, in at most ``patience`` seconds."""
+    def receive(self, patience: float) -> dict[str, Any] | Event:
+        """The message, or the call that it reports, that it sends next, in at most ``patience`` seconds."""
         until = time.monotonic() + patience
         seen = 0
         while (end := self._held.find(b"\n", seen)) < 0:

@@ -6,59 +6,22 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-from vmm_conformance.contracts import Block, Code, Statistics
-from vmm_conformance.running.proc.messages import (
-    CALLS,
-    CONTRACTS,
-    PROTOCOL,
-    REQUESTS,
-    VERSION,
-    WHOLE,
-    optional,
-    shape,
-)
+from vmm_conformance.contracts import Block, Buffer, Code, Range, RawAllocation, UpdateMode, Use
+from vmm_conformance.contracts.allocator import Statistics
+from vmm_conformance.history.events import CALLS as EVERY
+from vmm_conformance.history.events import FIELDS, SUBJECT
+from vmm_conformance.running.proc.described import CALLS as KNOWN
+from vmm_conformance.running.proc.described import Device
+from vmm_conformance.running.proc.messages import CALLS, PROTOCOL, VERSION, WHOLE, optional, shape
+from vmm_conformance.running.proc.spoken import CALLBACKS, CALLER, REQUESTS, SPOKEN
 
 PATH: Final = Path(__file__).with_name("subject.schema.json")
 """Where the schema lies; it ships with the package."""
 Schema = dict[str, Any]
 _TEXT: Final[Schema] = {"type": "string"}
 _FLAG: Final[Schema] = {"type": "boolean"}
-_VALUES: Final[dict[str, Schema]] = {
-    "protocol": {"const": PROTOCOL},
-    "version": {"const": VERSION},
-    "backup": _FLAG,
-    "block": {"$ref": "#/$defs/block"},
-}
-
-
-def subject_schema() -> Schema:
-    """The schema (draft 2020-12) of a line, from the harness or from the subject."""
-    ours = {f"do {do}": _object({"do": {"const": do}, **{key: _VALUES.get(key, WHOLE.schema) for key in keys}})
-            for do, keys in REQUESTS.items()}  # fmt: skip
-    calls = {f"call {call}": _call(call) for call in CALLS}
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "A line between vmm-conformance and a subject in another process",
-        "anyOf": [{"$ref": "#/$defs/from harness"}, {"$ref": "#/$defs/from subject"}],
-        "$defs": {
-            "from harness": _any(*ours, "result", "error"),
-            "from subject": _any("return", "refuse", *calls),
-            **ours,
-            "result": _object({"return": {"description": "what the driver call returned"}}),
-            "error": _object({"error": _TEXT, "status": WHOLE.schema, "message": _TEXT}),
-            "return": _object({"return": _any("described", "block", "statistics", "nothing")}),
-            "refuse": _object({"refuse": {"anyOf": [{"enum": list(Code.__members__)}, _TEXT]}}, message=_TEXT),
-            **calls,
-            "described": _described(),
-            "block": _object(dict.fromkeys(Block._fields, WHOLE.schema)),
-            "statistics": _object(dict.fromkeys(Statistics._fields, WHOLE.schema)),
-            "nothing": {"type": "null"},
-        },
-    }
-
-
-def _any(*names: str) -> Schema:
-    return {"anyOf": [{"$ref": f"#/$defs/{name}"} for name in names]}
+_POSITIVE: Final[Schema] = {"type": "integer", "minimum": 1}
+_WHOLES: Final[Schema] = {"type": "array", "items": WHOLE.schema}
 
 
 def _object(properties: dict[str, Schema], **more: Schema) -> Schema:
@@ -71,24 +34,124 @@ def _object(properties: dict[str, Schema], **more: Schema) -> Schema:
     }
 
 
+def _record(*names: str, **others: Schema) -> Schema:
+    """An object of whole numbers, and of ``others``."""
+    return _object({**dict.fromkeys(names, WHOLE.schema), **others})
+
+
+def _list(items: Schema) -> Schema:
+    return {"type": "array", "items": items}
+
+
+def _ref(name: str) -> Schema:
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def _any(*names: str) -> Schema:
+    return {"anyOf": [_ref(name) for name in names]}
+
+
+_OR_NULL: Final[Schema] = {"type": ["integer", "null"]}
+_VALUES: Final[dict[str, Schema]] = {
+    "protocol": {"const": PROTOCOL},
+    "version": {"const": VERSION},
+    **dict.fromkeys(("backup", "retry", "multi_device"), _FLAG),
+    "block": _ref("block"),
+    "address": _ref("range"),
+    "reservation": _OR_NULL,
+    "thread": {"enum": [0, 1]},
+    "configs": _list(_record("ordinal", "stream", "budget", exempt=_WHOLES)),
+    "buffers": _list(_object({**dict.fromkeys(Buffer._fields, WHOLE.schema), "handle": _OR_NULL})),
+    "executable": _object({
+        "slots": _list(_record("space", use={"enum": [use.value for use in Use]}, constant=_FLAG)),
+        "commands": _list(_object({"slots": _WHOLES, "traced": _FLAG})),
+        "mode": {"enum": [mode.value for mode in UpdateMode]},
+        "platform": _TEXT, "vmm": _FLAG, "skip_remap": _FLAG, "copy_threshold": WHOLE.schema, "name": _TEXT,
+    }),
+}  # fmt: skip
+"""The arguments of requests that are no whole numbers."""
+_RECORDS: Final[dict[str, Schema]] = {
+    "block": _record(*Block._fields),
+    "statistics": _record(*Statistics._fields),
+    "range": _record(*Range._fields),
+    "raw allocation": _record(*RawAllocation._fields),
+    "reservation": _record("reservation", *Range._fields),
+    "number": WHOLE.schema,
+    "nothing": {"type": "null"},
+}
+"""What a subject may return."""
+
+
+def subject_schema() -> Schema:
+    """The schema (draft 2020-12) of a line, from the harness or from the subject."""
+    ours = {"start": _request("start", ("protocol", "version"))}
+    for contract, asked in REQUESTS.items():
+        ours |= {f"{contract} {do}": _request(do, keys) for do, keys in asked.items()}
+    ours |= {do: _request(do, keys) for do, keys in CALLER.items()}
+    calls = {f"call {call}": _call(call) for call in CALLS}
+    calls |= {f"call {call}": _object({"call": {"const": call}, **{name: shape(call, name).schema for name in names}})
+              for call, names in CALLBACKS.items()}  # fmt: skip
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A line between vmm-conformance and a subject in another process",
+        "anyOf": [_ref("from harness"), _ref("from subject")],
+        "$defs": {
+            "from harness": _any(*ours, "result", "error"),
+            "from subject": _any("return", "refuse", *calls, "made"),
+            **ours,
+            "result": _object({"return": {"description": "what the driver call returned"}}),
+            "error": _object({"error": _TEXT, "status": WHOLE.schema, "message": _TEXT}),
+            "return": _object({"return": _any("described", *_RECORDS)}),
+            "refuse": _object({"refuse": {"anyOf": [{"enum": list(Code.__members__)}, _TEXT]}}, message=_TEXT),
+            **calls,
+            "made": _made(),
+            "described": _described(),
+            **_RECORDS,
+        },
+    }
+
+
+def _request(do: str, keys: tuple[str, ...]) -> Schema:
+    return _object({"do": {"const": do}, **{key: _VALUES.get(key, WHOLE.schema) for key in keys}})
+
+
 def _call(call: str) -> Schema:
     may = {name: shape(call, name).schema for name in optional(call)}
     must = {name: shape(call, name).schema for name in CALLS[call] if name not in may}
     return _object({"call": {"const": call}, **must}, **may)
 
 
+def _made() -> Schema:
+    """A driver call that the subject has made: an event of a history."""
+    most = max(len(FIELDS[kind]) for kind in EVERY)
+    arguments = {"type": "array", "maxItems": most}
+    event = [WHOLE.schema, WHOLE.schema, {"const": SUBJECT}, {"enum": sorted(EVERY)}, arguments, WHOLE.schema, {}]
+    return {
+        "description": "operation, thread, who, kind, arguments, status, result; see history.schema.json",
+        "type": "array", "prefixItems": event, "minItems": len(event), "maxItems": len(event),
+    }  # fmt: skip
+
+
 def _described() -> Schema:
     """What a subject says of itself when it is started."""
+    names = ("grow", "shrink", "trim", "late_peers", "statistics", "captures", "host_allocator")
     capabilities = {
-        **dict.fromkeys(("grow", "shrink", "trim", "late_peers", "statistics", "captures"), _FLAG),
-        "pause": {"type": "array", "items": {"enum": ["backup", "discard"]}},
+        **dict.fromkeys(names, _FLAG),
+        "pause": _list({"enum": ["backup", "discard"]}),
         "deallocate": {"enum": ["stream", "immediate"]},
         "segment": {"type": "integer", "minimum": 0},
         "spaces": {"type": "array", "items": {"type": "integer"}, "minItems": 1},
+        "second_alias": {"enum": ["ALREADY_EXISTS", "FAILED_PRECONDITION"]},
+        "markers": {"enum": ["batched", "per-operation"]},
+        "batch_limits": {"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2},
     }
-    contracts = {"type": "array", "items": {"enum": list(CONTRACTS)}, "minItems": 1, "maxItems": len(CONTRACTS)}
+    contracts = {"type": "array", "items": {"enum": list(SPOKEN)}, "minItems": 1}
     declared = {"type": "object", "properties": capabilities, "additionalProperties": False}
-    return _object({"name": {**_TEXT, "minLength": 1}, "contracts": contracts}, version=_TEXT, capabilities=declared)
+    device = _object({}, **{**dict.fromkeys(Device.__dataclass_fields__, _POSITIVE), "peers": _FLAG})
+    return _object(
+        {"name": {**_TEXT, "minLength": 1}, "contracts": contracts},
+        version=_TEXT, capabilities=declared, calls={"enum": list(KNOWN)}, device=device,
+    )  # fmt: skip
 
 
 def text() -> str:

@@ -1,4 +1,7 @@
-"""A subject in another process: its factory and its calls become requests, its driver calls are made here."""
+"""A subject in another process: its factories and its calls become requests.
+
+Driver calls that it asks for are made here; those that it has made itself it reports, and they are recorded.
+"""
 
 from __future__ import annotations
 
@@ -10,62 +13,123 @@ import weakref
 from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import count
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, cast
 
-from vmm_conformance.contracts import Driver
+from vmm_conformance.contracts import CONTRACTS, Driver, DriverError, DriverOptions, ExecuteFailed, SubjectError
+from vmm_conformance.drivers.opening import OWN
+from vmm_conformance.history.events import CRASHED, Event
 from vmm_conformance.running.ended import CRASH, TIMEOUT, Ended
-from vmm_conformance.running.proc.allocator import ProcAllocator
-from vmm_conformance.running.proc.messages import CONTRACTS, PROTOCOL, VERSION, Unfit, carry_out, refusal
+from vmm_conformance.running.proc.described import ASKED, REPORTED, CommandError, described
+from vmm_conformance.running.proc.elsewhere import Elsewhere
+from vmm_conformance.running.proc.messages import (
+    PROTOCOL,
+    VERSION,
+    Unfit,
+    arguments_of,
+    carry_out,
+    refusal,
+)
 from vmm_conformance.running.proc.process import SubjectProcess
+from vmm_conformance.running.proc.remote import REMOTES, Remote
+from vmm_conformance.running.proc.spoken import CALLBACKS
+from vmm_conformance.running.recorded import RecordedDriver
+
+__all__ = ["CommandError", "ProcSubject", "be_patient", "end_all"]
 
 STARTING: Final = 120.0
 """Seconds that a process may take to start and to say what it is."""
 MOST_CALLS: Final = 100_000
-"""Driver calls that a subject may ask for before it answers one request."""
+"""Driver calls that a subject may ask for or report before it answers one request."""
+EXECUTE: Final = "EXECUTE_FAILED"
+"""What a subject refuses a step with whose execution has failed."""
 
 
-class CommandError(ValueError):
-    """A command that cannot be a subject; the message says why."""
+class Asked(NamedTuple):
+    """Whom a request is made for: the driver that calls go to, if there is one, and further calls by name."""
+
+    driver: Driver | None = None
+    callbacks: Mapping[str, Callable[..., object]] = {}
 
 
 class ProcSubject:
     """What ``proc:COMMAND`` stands for. The process is started at once, and anew after it ended or was ended.
 
-    ``patience`` are the seconds that each of its lines may take. Raises `CommandError`, or `Ended` where the
-    process does not even say what it is.
+    ``patience`` are the seconds that each of its lines may take. It offers the factories of the contracts that it says
+    it has. With ``emulate`` (cuda or hip) it is a Python program on that emulated library, and its calls there are
+    reported for it. Raises `CommandError`, or `Ended` where the process does not even say what it is.
     """
 
-    def __init__(self, command: str) -> None:
+    def __init__(self, command: str, emulate: str = "") -> None:
         self._command = _split(command)
+        self._environment = _watched(emulate) if emulate else None
         self.patience = 60.0
         self._process: SubjectProcess | None = None
         self._numbers = count(1)
+        self._failed: Exception | None = None
         _known.add(self)
         try:
-            self.name, self.version, self.capabilities = _described(self._ready())
+            self._is = described(self._ready())
+            if emulate and self._is.calls != REPORTED:
+                raise CommandError(f"on an emulated library its driver calls are reported, it says {self._is.calls}")
         except CommandError:
             self.close()
             raise
+        self.name, self.version, self.capabilities = self._is.name, self._is.version, self._is.capabilities
 
-    def allocator(self, driver: Driver, device: int) -> ProcAllocator:
-        """The contract's factory."""
-        ask = partial(self._ask, driver, next(self._numbers))
-        ask("open", device=device, devices=driver.device_count)
-        return ProcAllocator(ask)
+    def __getattr__(self, name: str) -> Any:
+        """The factory of a contract that it says it has."""
+        found = self.__dict__.get("_is")
+        for contract in found.contracts if found else ():
+            if CONTRACTS[contract] == name:
+                return partial(self._open, contract)
+        raise AttributeError(f"a subject in another process has no {name!r}")
 
-    def _ask(self, driver: Driver, number: int, do: str, **arguments: Any) -> Any:
-        return self.ask({"do": do, "allocator": number, **arguments}, driver)
+    def missing(self, driver: str) -> str:
+        """Why it cannot be run over a driver of that name."""
+        if self._is.calls == ASKED:
+            return f"{self.name} asks for its driver calls: use another driver than {OWN}" if driver == OWN else ""
+        return "" if driver == OWN else f"{self.name} makes its driver calls by itself: use the driver {OWN}"
 
-    def ask(self, request: Mapping[str, Any], driver: Driver) -> Any:
-        """What the subject returns, after the driver calls that it asks for.
+    def own_driver(self, options: DriverOptions) -> Driver:
+        """The caller's side of the driver that it has in its process, whatever ``options`` ask for."""
+        if self._is.device is None:
+            raise CommandError(self.missing(OWN))
+        return cast(Driver, Elsewhere(self._is.device, self._for_caller))
+
+    def _for_caller(self, do: str, **arguments: int) -> int:
+        """What is done there for the caller. Its calls are the caller's, and the caller has recorded them."""
+        try:
+            answer = self.ask({"do": do, **arguments}, Asked())
+        except (SubjectError, DriverError) as error:
+            raise self._ended(CRASH, f"refused {do} for the caller: {error}") from None
+        if do == "stream_create" and type(answer) is not int:
+            raise self._ended(CRASH, f"returned {answer!r:.60} for stream_create, where a number was expected")
+        return cast(int, answer)
+
+    def _open(self, contract: str, driver: Driver, given: Any) -> Remote:
+        """The factory of a contract: ``given`` is what it takes beside the driver."""
+        key, number = CONTRACTS[contract], next(self._numbers)
+
+        def ask(do: str, callbacks: Mapping[str, Callable[..., object]], **arguments: Any) -> Any:
+            return self.ask({"do": do, key: number, **arguments}, Asked(driver, callbacks))
+
+        remote = REMOTES[contract](ask, contract)
+        remote.open(driver.device_count, given)
+        return remote
+
+    def ask(self, request: Mapping[str, Any], asked: Asked) -> Any:
+        """What the subject returns, after the driver calls that it asks for or reports.
 
         Raises what it refuses with, or `Ended`; then its process is not asked again.
         """
         if self._process is None or self._process.owner != os.getpid():
             self._ready()
-        message = self._exchange(request, driver, self.patience)
+        self._failed = None
+        message = self._exchange(request, asked, self.patience)
         if "return" in message:
             return message["return"]
+        if message["refuse"] == EXECUTE and self._failed is not None:
+            raise self._failed
         try:
             refused = refusal(str(request["do"]), message)
         except Unfit as error:
@@ -75,13 +139,14 @@ class ProcSubject:
     def _ready(self) -> Any:
         """Start a process; what it says of itself."""
         self.close()
-        self._process = SubjectProcess(self._command)
-        message = self._exchange({"do": "start", "protocol": PROTOCOL, "version": VERSION}, None, STARTING)
+        self._process = SubjectProcess(self._command, self._environment)
+        weakref.finalize(self, self._process.close)
+        message = self._exchange({"do": "start", "protocol": PROTOCOL, "version": VERSION}, Asked(), STARTING)
         if "return" not in message:
             raise self._ended(CRASH, f"refused to start: {message['refuse']!r:.60} {message.get('message', '')!r:.200}")
         return message["return"]
 
-    def _exchange(self, request: Mapping[str, Any], driver: Driver | None, patience: float) -> dict[str, Any]:
+    def _exchange(self, request: Mapping[str, Any], asked: Asked, patience: float) -> dict[str, Any]:
         """The answer to ``request``. A process that owes one, whatever the reason, is not gone on with."""
         process, answered = self._process, False
         assert process is not None
@@ -89,22 +154,48 @@ class ProcSubject:
             process.send(request, patience)
             for _ in range(MOST_CALLS):
                 message = process.receive(patience)
-                if "call" not in message:
+                if isinstance(message, Event):
+                    self._reported(message, asked)
+                elif "call" not in message:
                     answered = True
                     return message
-                process.send(self._called(message, driver), patience)
-            raise self._ended(TIMEOUT, f"asked for {MOST_CALLS:,} driver calls without an answer to {request['do']}")
+                else:
+                    process.send(self._called(message, asked), patience)
+            raise self._ended(TIMEOUT, f"made {MOST_CALLS:,} driver calls without an answer to {request['do']}")
         finally:
             if not answered:
                 self.close()
 
-    def _called(self, message: Mapping[str, Any], driver: Driver | None) -> dict[str, Any]:
+    def _reported(self, event: Event, asked: Asked) -> None:
+        """Record a call that the subject has made. Those behind no program are nobody's business."""
+        if asked.driver is None:
+            return
+        if self._is.calls != REPORTED:
+            said = f"though it says that its driver calls are {self._is.calls}"
+            raise self._ended(CRASH, f"reported that it called {event.kind}, {said}")
+        cast(RecordedDriver, asked.driver).enter(event)
+
+    def _called(self, message: Mapping[str, Any], asked: Asked) -> dict[str, Any]:
+        call = message["call"]
         try:
-            if driver is None:
+            if isinstance(call, str) and call in asked.callbacks:
+                return self._back(asked.callbacks[call], arguments_of(message, CALLBACKS[call]))
+            if asked.driver is None:
                 raise Unfit("asked for a driver call before there was a driver: say first what you are")
-            return carry_out(message, driver)
+            if self._is.calls != ASKED:
+                raise Unfit(f"asked for a driver call, though it says that its driver calls are {self._is.calls}")
+            return carry_out(message, asked.driver)
         except Unfit as error:
             raise self._ended(CRASH, str(error)) from None
+
+    def _back(self, callback: Callable[..., object], given: Mapping[str, Any]) -> dict[str, Any]:
+        """Make a call of the caller's. It may fail; the subject has to pass that on, and it is raised as it was."""
+        try:
+            callback(**given)
+        except (ExecuteFailed, DriverError) as error:
+            self._failed = error
+            return {"error": EXECUTE, "status": CRASHED, "message": str(error)}
+        return {"return": None}
 
     def _ended(self, kind: str, how: str) -> Ended:
         process, self._process = self._process, None
@@ -144,32 +235,16 @@ def _split(command: str) -> list[str]:
     return words
 
 
-_FLAG: Final = ("true or false", lambda value: type(value) is bool)
-_DECLARED: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
-    **dict.fromkeys(("grow", "shrink", "trim", "late_peers", "statistics", "captures"), _FLAG),
-    "pause": ("a list of backup and discard", lambda value: _listed(value, lambda way: way in ("backup", "discard"))),
-    "deallocate": ("stream or immediate", lambda value: value in ("stream", "immediate")),
-    "segment": ("a number of bytes", lambda value: type(value) is int and value >= 0),
-    "spaces": ("a list of memory spaces", lambda value: _listed(value, lambda space: type(space) is int) and value),
-}
+def _watched(vendor: str) -> dict[str, str]:
+    """The environment of a process whose calls on an emulated library are reported. Raises `CommandError`."""
+    from vmm_conformance.drivers.emulated import EmulationUnavailable
+    from vmm_conformance.drivers.emulated.build import library_path
+    from vmm_conformance.sanitizing.watched import reporting_environment
 
-
-def _listed(value: Any, fits: Callable[[Any], bool]) -> bool:
-    return isinstance(value, list) and all(fits(item) for item in value)
-
-
-def _described(said: Any) -> tuple[str, str, dict[str, Any]]:
-    """Name, version and capabilities. Raises `CommandError`."""
-    said = said if isinstance(said, dict) else {}
-    name, version, declared = said.get("name"), said.get("version", ""), said.get("capabilities", {})
-    if not (isinstance(name, str) and name and isinstance(version, str) and isinstance(declared, dict)):
-        raise CommandError(f"it said of itself {said!r:.80}; a name, a version and capabilities were expected")
-    if said.get("contracts") != list(CONTRACTS):
-        raise CommandError(f"it has the contracts {said.get('contracts')!r:.60}, accepted: {list(CONTRACTS)}")
-    for key, value in declared.items():
-        says, fits = _DECLARED.get(key, ("", None))
-        if fits is None:
-            raise CommandError(f"it declares {key!r:.40}, accepted: {', '.join(_DECLARED)}")
-        if not fits(value):
-            raise CommandError(f"it declares {key} as {value!r:.60}, which must be {says}")
-    return name, version, {key: tuple(value) if isinstance(value, list) else value for key, value in declared.items()}
+    if vendor not in ("cuda", "hip"):
+        raise CommandError(f"emulate={vendor} is unknown; accepted: cuda, hip")
+    try:
+        library_path(vendor)
+    except EmulationUnavailable as error:
+        raise CommandError(str(error)) from None
+    return reporting_environment(os.environ, vendor)

@@ -1,0 +1,186 @@
+"""A program that serves the reference over lines: the one side of ``proc:`` for every contract, over any subject.
+
+``python served.py [module:attribute]``
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from importlib import import_module
+from types import SimpleNamespace
+
+from vmm_conformance.contracts import (
+    Block,
+    Buffer,
+    Command,
+    DeviceConfig,
+    DriverCapabilities,
+    DriverError,
+    Executable,
+    ExecuteFailed,
+    Granularity,
+    MemoryInfo,
+    Range,
+    Slot,
+    SubjectError,
+    UpdateMode,
+    Use,
+    status_name,
+)
+from vmm_conformance.running.proc.messages import CALLS
+
+WHO = {"name": "served", "version": "1", "contracts": ["allocator", "vmm-allocator", "skip-remap"],
+       "capabilities": {"spaces": [0, 1, 5], "shrink": True, "trim": True, "late_peers": True, "statistics": True,
+                        "pause": ["backup", "discard"], "captures": True}}  # fmt: skip
+RESULTS = {"granularity": Granularity, "mem_info": MemoryInfo, "address_range": Range,
+           "capabilities": DriverCapabilities}  # fmt: skip
+
+
+def say(message):
+    print(json.dumps(message), flush=True)
+
+
+def hear():
+    line = sys.stdin.readline()
+    return json.loads(line) if line else sys.exit()
+
+
+def ask(call, **given):
+    say({"call": call, **given})
+    answer = hear()
+    if "error" not in answer:
+        return answer["return"]
+    if answer["error"] == "EXECUTE_FAILED":
+        raise ExecuteFailed(answer["message"])
+    raise DriverError(answer["status"], call, answer["message"].split(": ", 2)[-1])
+
+
+class FarDriver:
+    """The harness's driver, one line a call."""
+
+    def __getattr__(self, call):
+        if call in ("device_count", "capabilities"):
+            return self._asked(call, {})
+        return lambda *given, **named: self._asked(call, {**dict(zip(CALLS[call], given)), **named})  # noqa: B905
+
+    def _asked(self, call, given):
+        if "rights" in given:
+            given["rights"] = [[device, int(access)] for device, access in given["rights"].items()]
+        if "data" in given:
+            given["data"] = bytes(given["data"]).hex()
+        answer = ask(call, **given)
+        if call == "read":
+            return SimpleNamespace(data=(bytes.fromhex(answer),))
+        return RESULTS[call](**answer) if call in RESULTS else answer
+
+
+class Objects:
+    """What was opened, and the reservations and contexts of it, by number."""
+
+    def __init__(self, subject):
+        self.subject = subject
+        self.live = {}
+        self.reservations = {}
+        self.tags = []
+
+    def answer(self, request):
+        do = request.pop("do")
+        if do == "start":
+            return WHO
+        key, number = next((key, request.pop(key)) for key in ("allocator", "vmm_allocator", "step_executor")
+                           if key in request)  # fmt: skip
+        if do == "open":
+            self.live[number] = opened(self.subject, key, request)
+            return None
+        return told(self.made(self.live[number], do, request))
+
+    def made(self, thing, do, given):
+        if given.pop("thread", 0):
+            return on_a_thread(lambda: self.made(thing, do, given))
+        given = {name: self.read(name, value) for name, value in given.items()}
+        if do == "release":
+            return given["reservation"].release()
+        if do == "device_tag":
+            self.tags.append(thing.device_tag(**given))
+            self.tags[-1].__enter__()
+            return None
+        if do == "device_tag_end":
+            self.tags.pop().__exit__(None, None, None)
+            return None
+        if do == "step":
+            given["execute"] = execute
+        answer = getattr(thing, do)(**given)
+        if do != "create_reservation":
+            return answer
+        self.reservations[len(self.reservations)] = answer
+        return {"reservation": len(self.reservations) - 1, **answer.range._asdict()}
+
+    def read(self, name, value):
+        if name == "reservation":
+            return self.reservations.get(value)
+        if name == "buffers":
+            return [Buffer(**buffer) for buffer in value]
+        kind = {"block": Block, "address": Range}.get(name)
+        return kind(**value) if kind else value
+
+
+def on_a_thread(body):
+    import threading
+
+    came = []
+
+    def run():
+        try:
+            came.append((body(), None))
+        except Exception as error:
+            came.append((None, error))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    answer, error = came[0]
+    if error:
+        raise error
+    return answer
+
+
+def opened(subject, key, given):
+    if key == "allocator":
+        return subject.allocator(FarDriver(), given["device"])
+    if key == "vmm_allocator":
+        configs = [DeviceConfig(**{**config, "exempt": tuple(config["exempt"])}) for config in given["configs"]]
+        return subject.vmm_allocator(FarDriver(), configs)
+    whole = Executable(**given["executable"])
+    slots = tuple(Slot(slot["space"], Use(slot["use"]), slot["constant"]) for slot in whole.slots)
+    commands = tuple(Command(tuple(command["slots"]), command["traced"]) for command in whole.commands)
+    executable = replace(whole, slots=slots, commands=commands, mode=UpdateMode(whole.mode))
+    return subject.step_executor(FarDriver(), executable)
+
+
+def execute(table, persistent):
+    ask("execute", table=[list(entry) for entry in table], persistent=None if persistent is None else list(persistent))
+
+
+def told(answer):
+    return answer._asdict() if hasattr(answer, "_asdict") else answer
+
+
+def main():
+    module, _, attribute = (sys.argv[1:] or ["vmm_reference.subject:reference"])[0].partition(":")
+    objects = Objects(getattr(import_module(module), attribute))
+    while True:
+        request = hear()
+        try:
+            say({"return": objects.answer(request)})
+        except SubjectError as error:
+            say({"refuse": error.code.value, "message": error.message})
+        except DriverError as error:
+            say({"refuse": status_name(error.status), "message": error.detail})
+        except ExecuteFailed as error:
+            say({"refuse": "EXECUTE_FAILED", "message": str(error)})
+
+
+if __name__ == "__main__":
+    main()

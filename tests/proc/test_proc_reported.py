@@ -1,0 +1,118 @@
+"""Subjects that make their driver calls by themselves and report them: the calls are judged like any others."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+from proc_world import HELLO, PROGRAM, of_the_guide, python, shell
+
+from vmm_conformance.drivers.emulated import EmulationUnavailable
+from vmm_conformance.drivers.emulated.build import library_path
+from vmm_conformance.history.events import SUBJECT
+from vmm_conformance.history.files import event_line
+from vmm_conformance.running.ended import Ended
+from vmm_conformance.running.explore import generate
+from vmm_conformance.running.proc import schema
+from vmm_conformance.running.proc.subject import ProcSubject
+from vmm_conformance.running.session import Options, bench_for, know, plan, run_item
+from vmm_conformance.running.subjects import SubjectNotFound, resolve_subject
+
+OWN = "own"
+SPEC = "proc:reported"
+ATTEMPT = '        self.give_back(block["address"])\n'
+WAITS = '        self.driver.call("stream_synchronize", stream)\n'
+TEXT = of_the_guide("told_pool.py").replace(ATTEMPT, WAITS + ATTEMPT)
+FREES = '        self.driver.call("address_free", address, committed)\n'
+WRONG = {
+    "frees before it waits": (WAITS, "", "ALLOCATOR-5", "unmap in deallocate(block 1, stream="),
+    "leaks": ("        self.driver.call(\"release\", handle)\n", "", "ALLOCATOR-8", "close leaves behind handle"),
+    "frees half": (FREES, FREES.replace("committed", "committed // 2"), "ALLOCATOR-8",
+                   "is illegal, and the subject's driver has accepted it"),
+    "frees twice": (FREES, 2 * FREES, "ALLOCATOR-8", "is illegal, and the subject's driver has accepted it"),
+    "maps beside": ("\"map\", address,", "\"map\", address + GRANULE,", "ALLOCATOR-2", "map(address="),
+    "no rights": ("[[self.device, 3]]", "[[self.device, 1]]", "ALLOCATOR-2", "cannot be used by device 0"),
+}  # fmt: skip
+
+
+def pool(folder, old="", new=""):
+    assert old in TEXT
+    return ProcSubject(python(folder / "told_pool.py", TEXT.replace(old, new) if old else TEXT))
+
+
+def test_reported_calls_are_judged(tmp_path):
+    bench, programs = bench_for("allocator", pool(tmp_path), OWN), []
+    generate(6, 3, lambda data: programs.append(bench.decode(data, {})))
+    witnesses = set()
+    for program in programs:
+        judged = bench.run(program)
+        assert judged.judge.findings == []
+        witnesses |= set(judged.judge.witnesses)
+    assert witnesses > {f"ALLOCATOR-{number}" for number in (1, 2, 3, 5, 8)}
+    made = [event for event in judged.history if event.who == SUBJECT]
+    assert {event.kind for event in made} > {"reserve", "map", "unmap", "stream_synchronize"}
+    reported = jsonschema.Draft202012Validator({**schema.subject_schema(), "anyOf": [{"$ref": "#/$defs/made"}]})
+    assert not [error for event in made for error in reported.iter_errors(json.loads(event_line(event)))]
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_only_reported_calls_show(wrong, tmp_path):
+    old, new, invariant, text = WRONG[wrong]
+    found = bench_for("allocator", pool(tmp_path, old, new), OWN).run(PROGRAM).broken()
+    assert text in found[invariant].message
+
+
+def test_what_nobody_tells_is_not_exercised(tmp_path):
+    """Nor are contents, which nobody here can read, and failures, which cannot be injected there."""
+    report = 'say([0, 0, "subject", kind, arguments, status, result])'
+    untold = TEXT.replace(report, "pass").replace('"calls": "reported"', '"calls": "untold"')
+    subject = ProcSubject(python(tmp_path / "told_pool.py", untold))
+    know(SPEC, subject)
+    items = plan({SPEC: subject}, Options("smoke", driver=OWN))
+    assert {item.kind for item in items} == {"exploration", "scenario"}
+    result = run_item(next(item for item in items if "same-stream-again" in item.id), Options("smoke", driver=OWN))
+    assert (result.state, result.failures) == ("done", [])
+    assert result.untested["ALLOCATOR-5"] == "no trace"
+    assert result.untested["ALLOCATOR-4"] == "contents are not read in another process"
+    assert result.witnesses.keys() >= {"ALLOCATOR-1", "ALLOCATOR-3"}
+    assert subject.missing("host") == "told-pool makes its driver calls by itself: use the driver own"
+
+
+def test_one_that_has_promised_to_report_and_asks():
+    said = json.dumps({"return": {"name": "x", "contracts": ["allocator"], "calls": "reported", "device": {}}})
+    stream = """read create; echo '{"return": 7}'; """ * 3
+    opened = f"read start; echo '{said}'; {stream}read open; echo '{{\"call\": \"mem_info\"}}'; sleep 100"
+    with pytest.raises(Ended, match="asked for a driver call, though it says that its driver calls are reported"):
+        bench_for("allocator", ProcSubject(shell(opened)), OWN).run(PROGRAM)
+    nameless = shell(f"read start; echo '{said}'; read create; echo '{{\"return\": \"first\"}}'; sleep 100")
+    with pytest.raises(Ended, match="returned 'first' for stream_create, where a number was expected"):
+        bench_for("allocator", ProcSubject(nameless), OWN).run(PROGRAM)
+
+
+def test_calls_on_an_emulated_library_are_reported_for_it():
+    try:
+        library_path("cuda")
+    except EmulationUnavailable as error:
+        pytest.skip(str(error))
+    command = python(Path(__file__).with_name("cuda_pool.py"))
+    subject = resolve_subject(f"proc,emulate=cuda:{command} early leaks")
+    judged = bench_for("allocator", subject, OWN).run(PROGRAM)
+    found = {id: finding.message for id, finding in judged.broken().items()}
+    assert set(found) == {"ALLOCATOR-5", "ALLOCATOR-8"}
+    assert "close leaves behind handle" in found["ALLOCATOR-8"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        (f"proc,emulate=cuda:{shell(HELLO + 'sleep 100')}", "on an emulated library its driver calls are reported, it"),
+        ("proc,emulate=metal:sh", "emulate=metal is unknown; accepted: cuda, hip"),
+        ("proc,quirk=Q-01:sh", "proc takes emulate=cuda or emulate=hip, and :COMMAND behind it"),
+    ],
+)
+def test_a_spec_that_cannot_be_says_so(spec, message, monkeypatch):
+    monkeypatch.setattr("vmm_conformance.drivers.emulated.build.library_path", lambda vendor: None)
+    with pytest.raises(SubjectNotFound, match=message):
+        resolve_subject(spec)
