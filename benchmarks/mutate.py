@@ -21,7 +21,7 @@ from mutation.changes import Change, changes
 from mutation.checkers import CheckerModule
 from mutation.checkers import modules as checkers
 from mutation.reference import MODULES, ReferenceModule
-from mutation.trial import Outcome, Target, tried
+from mutation.trial import COUNTS, FINDINGS, Outcome, Target, Trials
 
 Targets = Mapping[str, Callable[[], Target]]
 
@@ -37,32 +37,34 @@ def run(
     name: str, target: Target, jobs: int, part: int, done: Sequence[Outcome], told: Callable[[Outcome], None]
 ) -> None:
     """Try every ``part``-th mutant of ``target`` but those that are ``done``."""
-    source = target.path.read_text("utf-8")
-    killer = tried(target, source)
+    trials = Trials(target)
+    killer = trials.of(None)
     if killer:
         sys.exit(f"{name}: unchanged it is found broken by {killer}; nothing can be learnt from its mutants")
     known = {(outcome.operator, outcome.line, outcome.change) for outcome in done if outcome.module == name}
 
     def one(change: Change) -> None:
-        told(Outcome(name, change.operator, change.line, change.text, tried(target, change.source)))
+        told(Outcome(name, change.operator, change.line, change.text, trials.of(change)))
 
     with ThreadPoolExecutor(jobs) as pool:
-        left = [each for each in tuple(changes(source))[::part] if (each.operator, each.line, each.text) not in known]
+        mutants = tuple(changes(trials.source))[::part]
+        left = [each for each in mutants if (each.operator, each.line, each.text) not in known]
         for _ in pool.map(one, left):
             pass
 
 
 def lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
-    """A line per module, and one per survivor."""
+    """A row of a table per module, then the survivors, one a line; last, those that only counts tell apart."""
+    yield "| module | mutants | verdict | findings | tests | counts | left |"
+    yield "|---|---|---|---|---|---|---|"
     for module in dict.fromkeys(outcome.module for outcome in outcomes):
         own = [outcome.killed_by for outcome in outcomes if outcome.module == module]
-        tests, left = own.count("tests"), own.count("")
-        first = "stored histories" if module.startswith("checkers/") else "the suites"
-        killed = f"{len(own) - tests - left} killed by {first}, {tests} by tests"
-        yield f"{module}: {len(own)} mutants, {killed}, {left} left"
-    for outcome in outcomes:
-        if not outcome.killed_by:
-            yield f"{outcome.module}.py:{outcome.line}: {outcome.operator}: {outcome.change}"
+        rest = [own.count(word) for word in (FINDINGS, "tests", COUNTS, "")]
+        yield f"| `{module}` | {' | '.join(map(str, (len(own), len(own) - sum(rest), *rest)))} |"
+    for weak in ("", COUNTS):
+        for outcome in outcomes:
+            if outcome.killed_by == weak:
+                yield f"{outcome.module}.py:{outcome.line}: {outcome.operator}: {outcome.change} {weak}".rstrip()
 
 
 def arguments() -> argparse.Namespace:

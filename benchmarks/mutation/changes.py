@@ -12,6 +12,12 @@ from typing import Any, Final
 LEFT_OUT: Final = (ast.Expr, ast.Assign, ast.AugAssign, ast.Return, ast.Raise, ast.Delete)
 NOT_USED: Final = ("_Is", "_IsNot", "VariableInserter", "VariableReplacer")
 """Endings of operators that are not used: ``is`` tells small numbers from large ones, the last two draw at random."""
+TEXTS: Final = ("expected", "actual", "message")
+"""Arguments that hold what is said beyond a verdict."""
+HARMLESS: Final = (*TEXTS, "slots", "frozen", "strict")
+"""Arguments whose changes nothing is to notice: texts, guards of a dataclass, a second look at equal lengths."""
+ORDERS: Final = ("_Lt", "_LtE", "_Gt", "_GtE")
+ALONE: Final = frozenset({"None", "True", "False"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +65,7 @@ def left_out(source: str) -> Iterator[tuple[str, str]]:
             if isinstance(node, LEFT_OUT) and not is_docstring(node):
                 lines = source.splitlines(keepends=True)
                 first, last = node.lineno - 1, node.end_lineno or node.lineno
-                lines[first:last] = [" " * node.col_offset + "pass\n"]
+                lines[first:last] = [" " * node.col_offset + "pass\n", *["\n"] * (last - first - 1)]
                 yield "leave out", "".join(lines)
 
 
@@ -82,12 +88,47 @@ def by_cosmic_ray(source: str) -> Iterator[tuple[str, str]]:
             continue
         operator = get_operator(name)()
         for node in nodes:
+            if means_nothing(name, node):
+                continue
             (first, column), (last, end) = node.start_pos, node.end_pos
             for index, _ in enumerate(operator.mutation_positions(node)):
                 changed = operator.mutate(_alone(node), index)
                 text, begin = ("", 0) if changed is None else (changed.get_code(include_prefix=False), column)
                 before, after = source[: starts[first - 1] + begin], source[starts[last - 1] + end :]
                 yield name.removeprefix("core/"), before + text + after
+
+
+def means_nothing(operator: str, node: Any) -> bool:
+    """Whether a change of ``node`` is only of words, or sets an order where there is none.
+
+    Texts of messages, arguments that are `HARMLESS`, the ``*`` among parameters, an order of texts or of identities,
+    and ``==`` in place of ``is`` for ``None``, booleans and members of an enum.
+    """
+    above = list(_above(node))
+    if any(each.type == "fstring" for each in above):
+        return True
+    if any(each.type == "argument" and each.children[0].get_code(False) in HARMLESS for each in above):
+        return True
+    if "BinaryOperator_Mul_" in operator and any(each.type in ("param", "parameters") for each in above[1:2]):
+        return True
+    compared = next((each for each in above[:2] if each.type == "comparison"), None)
+    return compared is not None and _no_order(operator, compared)
+
+
+def _no_order(operator: str, compared: Any) -> bool:
+    identity = "Operator_Is_" in operator or "Operator_IsNot_" in operator
+    right = compared.children[-1].get_code(include_prefix=False)
+    if operator.endswith(ORDERS):
+        return identity or any(each.type == "string" for each in compared.children)
+    owner, _, member = right.rpartition(".")
+    return identity and (right in ALONE or (member.isupper() and owner[:1].isupper()))
+
+
+def _above(node: Any) -> Iterator[Any]:
+    """``node`` and what it is in, from the inside."""
+    while node is not None:
+        yield node
+        node = node.parent
 
 
 def _alone(node: Any) -> Any:

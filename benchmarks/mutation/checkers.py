@@ -12,11 +12,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import chain
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from mutation.reach import Lines, sources, watching
 from mutation.reference import programs_of, reference
-from mutation.trial import ROOT, forget, own_tests
+from mutation.trial import COUNTS, FINDINGS, ROOT, Case, forget
 from vmm_conformance.checkers.judge import Judge
 from vmm_conformance.history.events import History
 from vmm_conformance.related import all_mutants
@@ -62,6 +64,7 @@ TESTS: Final = {
     ),
 }  # fmt: skip
 """The checkers' own tests, by contract."""
+WATCHED: Final = tuple(file for room in ("checkers", "history") for file in sources(ROOT / "vmm_conformance" / room))
 LEFT_OUT: Final = ("__init__", "client", "judge")
 """Modules of the checkers that are tried elsewhere or hold no rule."""
 
@@ -73,11 +76,12 @@ def modules() -> list[str]:
 
 
 class Stored(NamedTuple):
-    """One history, what was said of it, and the invariant that it is there for (empty: it has no finding)."""
+    """One history, what was said of it, the invariant it is there for (empty: no finding), and the lines reached."""
 
     history: History
-    said: tuple[object, ...]
+    said: tuple[Counter[object], Counter[str]]
     shows: str
+    lines: Lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,21 +118,26 @@ class CheckerModule:
         forget("vmm_conformance.checkers", *(f"vmm_conformance.history.{name}" for name in HISTORY))
         plug.cache_clear()
 
-    def stages(self) -> Sequence[Callable[[], str]]:
-        """The stored histories, then the checkers' own tests."""
-        judged = [partial(judged_again, each, stored(each, self.count, self.store)) for each in self.contracts]
-        tests = ("tests/history",) if self.module in HISTORY else TESTS[self.contracts[0]]
-        return (*judged, partial(own_tests, tests))
+    @property
+    def tests(self) -> Sequence[str]:
+        """The checkers' own tests."""
+        return ("tests/history", *chain(*TESTS.values())) if self.module in HISTORY else TESTS[self.contracts[0]]
+
+    def cases(self) -> Sequence[Case]:
+        """The stored histories, short ones first."""
+        kept = [(each, one) for each in self.contracts for one in stored(each, self.count, self.store)]
+        kept.sort(key=lambda pair: len(pair[1].history.events))
+        path = str(self.path)
+        return [Case(partial(judged_again, *pair), pair[1].lines.get(path, frozenset())) for pair in kept]
+
+    def more(self) -> Iterator[Callable[[], str]]:
+        """Nothing."""
+        return iter(())
 
 
-def judged_again(contract: str, histories: Sequence[Stored]) -> str:
-    """The first thing that is said otherwise of any of ``histories``, in a word."""
+def judged_again(contract: str, stored: Stored) -> str:
+    """``raises``, ``missed``, ``false``, ``unseen``, or what differs beside the verdict; or nothing."""
     judge = importlib.import_module(f"vmm_conformance.checkers.{contract.replace('-', '_')}").judge
-    return next((word for each in histories if (word := _otherwise(judge, each))), "")
-
-
-def _otherwise(judge: Callable[[History], Judge], stored: Stored) -> str:
-    """``raises``, ``missed``, ``false``, or what differs else: ``findings`` or ``witnesses``; or nothing."""
     try:
         verdicts = judge(stored.history)
     except Exception:
@@ -141,13 +150,16 @@ def _otherwise(judge: Callable[[History], Judge], stored: Stored) -> str:
         return f"missed {stored.shows}"
     if not stored.shows and broken:
         return f"false {min(broken)}"
-    return "witnesses" if said[0] == stored.said[0] else "findings"
+    other = said[1].keys() ^ stored.said[1].keys()
+    if other:
+        return f"unseen {min(other)}"
+    return COUNTS if said[0] == stored.said[0] else FINDINGS
 
 
-def words(verdicts: Judge) -> tuple[object, ...]:
+def words(verdicts: Judge) -> tuple[Counter[object], Counter[str]]:
     """What verdicts come to, but for the texts of messages."""
-    found = Counter((each.invariant, each.seq, each.op, each.cause, each.range) for each in verdicts.findings)
-    return found, +verdicts.witnesses
+    found = ((each.invariant, each.seq, each.op, each.cause, each.range) for each in verdicts.findings)
+    return Counter(found), +verdicts.witnesses
 
 
 @cache
@@ -178,5 +190,8 @@ def made(contract: str, count: int) -> Iterator[Stored]:
 
 
 def _stored(contract: str, history: History, shows: str) -> Stored:
-    verdicts = plug(contract).judge(history)
-    return Stored(history, words(verdicts), shows if any(f.invariant == shows for f in verdicts.findings) else "")
+    with watching(WATCHED) as reached:
+        verdicts = plug(contract).judge(history)
+    lines = {file: frozenset(numbers) for file, numbers in reached.items() if numbers}
+    shown = shows if any(f.invariant == shows for f in verdicts.findings) else ""
+    return Stored(history, words(verdicts), shown, lines)

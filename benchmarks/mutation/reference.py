@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
 
-from mutation.trial import ROOT, forget, own_tests
+from mutation.reach import watching
+from mutation.trial import ROOT, Case, forget
 from vmm_conformance.programs.program import Program
 from vmm_conformance.running.explore import generate
 from vmm_conformance.running.session import bench_for
@@ -55,11 +56,11 @@ SETTINGS: Final[Mapping[str, tuple[Settings, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class ReferenceModule:
-    """One module of the reference; ``count`` random programs in the first round, ``more`` for who survives it."""
+    """One module of the reference; ``count`` random programs in the first round, ``count_more`` for who survives it."""
 
     module: str
     count: int
-    more: int
+    count_more: int
 
     @property
     def path(self) -> Path:
@@ -76,16 +77,28 @@ class ReferenceModule:
         """Load all of the reference anew."""
         forget("vmm_reference")
 
-    def stages(self) -> Sequence[Callable[[], str]]:
-        """The suites, the reference's own tests, and more programs."""
+    @property
+    def tests(self) -> Sequence[str]:
+        """The reference's own tests."""
+        return TESTS[MODULES[self.module]]
+
+    def cases(self) -> Sequence[Case]:
+        """Scenarios and programs, short ones first, under each of the settings."""
         contract, settings = MODULES[self.module], settings_of(self.module)
-        first = programs_of(contract, settings[0], self.count, 0)
-        more = programs_of(contract, settings[0], self.more, 1_000, scenarios=False) if self.more else ()
-        return (
-            partial(suites, contract, settings, first),
-            partial(own_tests, TESTS[contract]),
-            partial(suites, contract, settings, more),
-        )
+        programs = sorted(programs_of(contract, settings[0], self.count, 0), key=lambda each: len(each.operations))
+        found = []
+        for run in (partial(broken, contract, each, program) for program in programs for each in settings):
+            with watching([str(self.path)]) as reached:
+                run()
+            found.append(Case(run, frozenset(reached[str(self.path)])))
+        return found
+
+    def more(self) -> Iterator[Callable[[], str]]:
+        """More programs."""
+        contract, settings = MODULES[self.module], settings_of(self.module)
+        if self.count_more:
+            for program in programs_of(contract, settings[0], self.count_more, 1_000, scenarios=False):
+                yield from (partial(broken, contract, each, program) for each in settings)
 
 
 def settings_of(module: str) -> Sequence[Settings]:
@@ -93,11 +106,9 @@ def settings_of(module: str) -> Sequence[Settings]:
     return SETTINGS.get(module) or SETTINGS.get(MODULES[module], ({},))
 
 
-def suites(contract: str, settings: Sequence[Settings], programs: Sequence[Program]) -> str:
-    """The first invariant that one of ``programs`` finds broken, under any of ``settings``."""
-    benches = [bench_for(contract, reference(each)) for each in settings]
-    found = (id for bench in benches for program in programs for id in bench.run(program).broken())
-    return next(found, "")
+def broken(contract: str, settings: Settings, program: Program) -> str:
+    """The first invariant that ``program`` finds broken under ``settings``."""
+    return next(iter(bench_for(contract, reference(settings)).run(program).broken()), "")
 
 
 def reference(settings: Settings) -> Any:

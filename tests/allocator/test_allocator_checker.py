@@ -502,6 +502,29 @@ def test_without_a_trace_only_what_can_be_seen_is_judged() -> None:
     assert seen == {"ALLOCATOR-1", "ALLOCATOR-3", "ALLOCATOR-4", "ALLOCATOR-9"}
 
 
+@pytest.mark.parametrize(("size", "wrong"), [(6 * G, True), (6 * G + 1, False)])
+def test_memory_that_a_block_lies_in_is_taken_whole_and_on_its_own_device(size: int, wrong: bool) -> None:
+    """Two of eight granules are, though the block has half of one; the other device's memory does not count."""
+    story = opened(lambda story: story.open(device=1))
+    story.call("allocate", block=1, size=100, stream=FIRST, space=0)
+    story.back(A, handle=1, size=2 * G)
+    story.gave_block(1, 100, A, G // 2)
+    story.call("allocate", block=2, size=size, stream=FIRST, space=0)
+    story.refused()
+    assert (broken(story) != []) is wrong
+
+
+def test_a_failed_allocation_leaves_no_mapping_of_older_memory_either() -> None:
+    def tell(story: Story) -> None:
+        story.allocate(1, A)
+        story.call("allocate", block=2, size=100, stream=FIRST, space=0)
+        story.show(A + G, handle=1, rights=None)
+        story.subject("set_access", A + G, G, ((0, RW),), status=2, result="injected")
+        story.refused("UNKNOWN")
+
+    assert "ALLOCATOR-7" in broken(opened(tell))
+
+
 def test_an_unmap_that_waits_needs_no_other_wait() -> None:
     assert broken(opened(unmapped_at_once)) == ["ALLOCATOR-5"]
     assert broken(opened(unmapped_at_once, unmap_waits=True)) == []

@@ -141,3 +141,34 @@ def test_another_error_than_short_memory_takes_nothing_from_anybody(world: World
     with pytest.raises(DriverError, match="create"):
         world.allocator.allocate(G, stream=world.host.stream_create())
     assert world.committed() == before == 2
+
+
+def test_idle_granules_behind_the_wanted_ones_are_taken_too(world: World) -> None:
+    """All of one segment: its first two granules were given back, the four behind them are idle."""
+    first, behind = world.allocate(2), world.allocate(4)
+    world.free(first)
+    world.host.stream_synchronize(world.stream)
+    world.allocator.trim()
+    world.free(behind)
+    world.allocator.allocate(4 * G, stream=world.host.stream_create())
+    assert world.allocate(2).address == first.address
+    assert world.committed() == 8
+
+
+def test_what_another_stream_has_freed_is_not_used_before_its_event_has_passed(world: World) -> None:
+    """The other stream is older: its number is less than that of the segment's."""
+    later = world.host.stream_create()
+    block = world.allocator.allocate(G, stream=later)
+    for _ in range(9):
+        world.host.launch(world.stream)
+    world.free(block)
+    assert world.allocator.allocate(G, stream=later).address != block.address
+
+
+def test_a_segment_that_has_memory_keeps_its_addresses_when_it_cannot_get_more(world: World) -> None:
+    world.free(world.allocate())
+    world.host.stream_synchronize(world.stream)
+    world.fail("create")
+    with pytest.raises(DriverError, match="create"):
+        world.allocate(2)
+    assert "address_free" not in [event.kind for event in world.recorder.history]

@@ -3,9 +3,36 @@
 from __future__ import annotations
 
 import pytest
-from driver_stories import RW, A, B, G, Line, both, call, copied, got, mapped, put, ran, refused, row, story, told
+from driver_stories import (
+    RW,
+    TOTAL,
+    A,
+    B,
+    G,
+    Line,
+    attach,
+    both,
+    call,
+    copied,
+    create,
+    got,
+    grant,
+    mapped,
+    memory,
+    note,
+    put,
+    ran,
+    refused,
+    reserve,
+    row,
+    story,
+    told,
+)  # fmt: skip
 
 from vmm_conformance.checkers.driver import judge
+from vmm_conformance.checkers.driver_facts import facts_of
+from vmm_conformance.checkers.judge import Finding
+from vmm_conformance.history.events import HARNESS
 
 TOKEN = b"abcdefgh"
 WORKS = iter(range(5_000, 6_000))
@@ -73,4 +100,61 @@ def test_work_that_leaves_a_plain_allocation_is_no_work_on_it(address: int, size
     plain = call("alloc", 100, 0, 0, result=B)
     assert found(plain, put(B, TOKEN), got(B, TOKEN), put(B + 92, TOKEN), got(B + 92, TOKEN)) == set()
     assert found(plain, refused(call("write", address, b"x" * size, None))) == set()
+    assert found(plain, put(address, b"x" * size)) == set()
     assert found(plain, refused(call("write", B + 92, TOKEN, None))) != set()
+
+
+PART = both(reserve(A, 2), create(1, 2), attach(A, 1, 2), grant(A))
+DECLARED = {"set_access_part_of_mapping": True}
+
+
+@pytest.mark.parametrize("stream", [None, 77])
+def test_rights_on_the_first_granule_are_enough_for_its_last_byte(stream: int | None) -> None:
+    before = (call("stream_create", 0, result=77), PART)
+    assert judge(story(*before, put(A + G - 8, TOKEN, stream), **DECLARED)).findings == []
+    refusal = refused(call("write", A + G - 8, TOKEN, None))
+    assert judge(story(*before, refusal, **DECLARED)).findings != []
+
+
+def test_a_part_of_a_mapping_begins_and_ends_at_a_granule() -> None:
+    """One that does neither is no better for having whole granules in sum."""
+    odd = call("set_access", A + 1, G - 1, ((0, RW),))
+    assert judge(story(PART, refused(odd), **DECLARED)).findings == []
+    assert {each.invariant for each in judge(story(PART, odd, **DECLARED)).findings} == {"DRIVER-53"}
+
+
+@pytest.mark.parametrize("recommended", [G // 2, G + 1, G * 3 // 2])
+def test_the_recommended_granularity_is_a_multiple_of_the_least(recommended: int) -> None:
+    def told_of(recommended: int) -> set[str]:
+        return found(note("granularity", device=0, space=1, minimum=G, recommended=recommended))
+
+    assert told_of(G) == told_of(3 * G) == set()
+    assert told_of(recommended) == {"DRIVER-3"}
+
+
+def test_no_handle_is_zero() -> None:
+    assert found(create(1)) == set()
+    assert found(create(0)) != set()
+
+
+def test_addresses_of_a_granularity_that_is_no_power_of_two_have_none() -> None:
+    assert facts_of(story(minimum=G)).minimum == G
+    for minimum in (0, 3 * G, 5 * G):
+        assert facts_of(story(minimum=minimum)).minimum == 0
+
+
+def test_half_of_the_free_memory_of_a_real_device_may_be_too_much_for_one_handle() -> None:
+    def on_a_device(granules: int) -> list[Finding]:
+        return judge(story(memory(0), refused(create(1, granules)), real=True)).findings
+
+    assert on_a_device(1) != []
+    assert on_a_device(33) == []
+
+
+@pytest.mark.parametrize("off", [0, 100, 1 << 20])
+def test_megabytes_may_be_missing_on_a_real_device_in_the_end(off: int) -> None:
+    end = both(
+        call("mem_info", 0, result=(TOTAL - off, TOTAL), who=HARNESS),
+        note("teardown", complete=True, live=(0, 0, 0, 0, 0)),
+    )
+    assert judge(story(memory(0), end, real=True)).findings == []

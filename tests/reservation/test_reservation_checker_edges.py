@@ -137,3 +137,31 @@ def test_a_failed_remap_is_blamed_for_what_lies_in_its_place_alone(place: int, b
     story.asks(3, one(place, 5))
     story.refused()
     assert broken(story) == [blamed]
+
+
+@pytest.mark.parametrize("code", ["ABORTED", INVALID])
+def test_a_call_that_fails_for_no_reason_leaves_nothing_mapped_either(code: str) -> None:
+    """The driver has refused nothing; whether the caller's code is right is another question."""
+    story = ready()
+    story.asks(1, one(0, 1))
+    story.map(0, 1)
+    story.refused(code)
+    assert "RES-18" in broken(story)
+
+
+def test_addresses_that_could_not_be_freed_may_keep_what_is_mapped_there() -> None:
+    """The unmap was not tried, since the driver was made to refuse to give the addresses back."""
+
+    def judged(*excuse: str) -> list[str]:
+        story = ready()
+        story.map_to(1, one(0, 1))
+        story.call("drop", mapping=1)
+        for kind in excuse:
+            story.fails(kind, BASE, G if kind == "unmap" else 8 * G)
+        story.null(1)
+        story.asked(0, RW)
+        return broken(story)
+
+    assert "RES-10" in judged()
+    assert "RES-10" not in judged("unmap")
+    assert "RES-10" not in judged("address_free")

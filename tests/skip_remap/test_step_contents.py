@@ -120,6 +120,16 @@ def nothing_is_copied_in(h: Hand) -> None:
     h.step(h.buffer(64), phases=("acquire", "create_event", "execute", "copy_back", "record"))
 
 
+@WRONG("117", plan(G, G, copy_threshold=G))
+def a_copy_to_the_slot_behind_is_none_to_this_one(h: Hand) -> None:
+    a, b = h.buffer(G), h.buffer(G)
+
+    def copy_in() -> None:
+        h.copy(h.shadows[1], b.address, G)
+
+    h.step(a, b, phases=("acquire", "create_event", copy_in, "execute", "copy_back", "record"))
+
+
 @WRONG("117", shadowed(64))
 def nothing_is_copied_back_when_nothing_moved(h: Hand) -> None:
     a = h.buffer(64)

@@ -6,6 +6,7 @@ import pytest
 from by_hand import BASE, FIRST, REMAP, STEADY, Hand
 from told import Stories, Story, check_right, check_vacuous, check_wrong
 
+from vmm_conformance.checkers.step_plan import plan_facts
 from vmm_conformance.contracts import UpdateMode
 from vmm_conformance.programs.skip_remap import CommandPlan, SlotPlan
 from vmm_suites.scenarios.steps import G, plan, shadowed
@@ -329,3 +330,13 @@ def test_wrong_histories_break_what_they_should(story: Story) -> None:
 @pytest.mark.parametrize("story", VACUOUS.rows)
 def test_histories_that_test_nothing_have_no_witness(story: Story) -> None:
     check_vacuous(story)
+
+
+@pytest.mark.parametrize(("slot", "outside"), [(-1, True), (0, False), (1, False), (2, True), (3, True)])
+def test_a_slot_is_one_of_the_executables(slot: int, outside: bool) -> None:
+    """Named by a command that is traced, or by one that is not."""
+    for traced in (True, False):
+        facts = plan_facts(plan(64, 64, named=(CommandPlan((slot,), traced=traced),), mode="NEVER_UPDATE"), G)
+        assert facts.out_of_range == ((slot,) if outside else ())
+        assert facts.remapped == (() if outside else (slot,))
+        assert facts.untraced == (() if outside or traced else (slot,))

@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 import pytest
-from va_histories import ALWAYS, OUTPUT, PARAMETER, PROFILED, TEMP, TEMPS, G, details, notes, plan, ran, replaced
+from va_histories import (
+    ALWAYS,
+    OUTPUT,
+    PARAMETER,
+    PROFILED,
+    TEMP,
+    TEMPS,
+    G,
+    details,
+    insert,
+    notes,
+    plan,
+    ran,
+    replaced,
+)  # fmt: skip
 
 from vmm_conformance.checkers.va_remap import judge
-from vmm_conformance.contracts import Code, RemapMode
+from vmm_conformance.contracts import Code, Range, RemapMode
 from vmm_conformance.history.events import Event, History
-from vmm_conformance.programs.va_remap import Fail, ParseMode, Run
+from vmm_conformance.programs.va_remap import Fail, Foreign, ParseMode, Run
 
 R = Run()
+WATCHED = (R, R, R)
+SHOWING: tuple[tuple[str, dict[str, str]], ...] = (("call", {"name": "execute"}), ("executing", {}))
 
 
 def again(history: History, event: Event) -> None:
@@ -77,3 +93,28 @@ def test_an_update_mode_that_is_none_is_refused_by_one_code(code: str, wrong: bo
     (mode,) = details(history, "mode", text="SKIP")
     mode["outcome"] = {**mode["outcome"], "code": code}
     assert found(history) == (["FLAG-153"] if wrong else [])
+
+
+def test_a_parameter_that_becomes_foreign_while_it_is_watched_may_be_promised_or_not() -> None:
+    """The allocator has just given its address up: whoever asks before the run, and whoever asks after, is right."""
+
+    def judged(*promise: int) -> list[str]:
+        history = ran(plan(PROFILED, TEMP, PARAMETER), *WATCHED, R)
+        details(history, "return", name="create", scope=4)[0]["owned"] = ()
+        details(history, "executing", scope=4)[0]["persistent"] = promise
+        return [id for id in found(history) if id.startswith("POLICY-14")]
+
+    assert judged(0, 1) == judged(0) == []
+    assert judged(1) == ["POLICY-141"]
+
+
+def test_a_foreign_parameter_is_not_shown_even_if_another_is_foreign_too() -> None:
+    history = ran(plan(PROFILED, TEMP, PARAMETER, PARAMETER), Foreign(0), Foreign(1), *WATCHED, R)
+    assert found(history) == []
+    (call,), (executing,) = (notes(history, what, scope=4, **name) for what, name in SHOWING)
+    known = details(history, "memory", name="allocate_mapped", scope=4)[0]
+    source, place = call.args[1]["table"][1], Range(known["place"].end, G)
+    shown = {**known, "name": "map", "address": source, "place": place, "result": None, "calls": 2}
+    insert(history, executing, "memory", **shown)
+    assert "POLICY-140" in found(history)
+    assert "POLICY-137" not in found(history)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from vmm_tales import STREAMS, A, B, C, G, Tale, broken, slot
 
-from vmm_conformance.contracts import NULL, Range, Write
+from vmm_conformance.contracts import HOST_SPACE, NULL, Range, Write
 from vmm_conformance.history.events import HARNESS
 from vmm_conformance.programs.vmm_allocator import Configuration
 
@@ -38,17 +38,29 @@ def test_what_was_written_stays_until_it_is_overwritten(near: tuple[int, bytes],
     assert broken(tale) == (["ALLOC-182"] if wrong else [])
 
 
-@pytest.mark.parametrize("over", [(0, b"12345"), (3, b"12"), (5, b"1"), (11, b"1"), (4, b"12"), (0, b"x" * 20)])
-def test_what_was_overwritten_in_part_is_not_expected_any_more(over: tuple[int, bytes]) -> None:
+@pytest.mark.parametrize("by", [(-4, b"12345"), (-1, b"12"), (1, b"1"), (7, b"1"), (0, b"12"), (-4, b"x" * 20)])
+@pytest.mark.parametrize("at", [4, 8])
+def test_what_was_overwritten_in_part_is_not_expected_any_more(at: int, by: tuple[int, bytes]) -> None:
     tale = Tale()
     tale.allocate(A, 1)
-    for write in ((4, b"abcdefgh"), over):
+    start, token = at + by[0], by[1]
+    for write in ((at, b"abcdefgh"), (start, token)):
         touch(tale, (), write)
-    work = touch(tale, ((0, 8), (4, 8)))
+    work = touch(tale, ((0, 8), (at, 8)))
     before = tale.judged().witnesses["ALLOC-182"]
-    tale.ran(work, over[1] if over[0] == 0 else b"whatever", over[1] if over[0] == 4 else b"whatever")
+    tale.ran(work, token if start == 0 else b"00000001", token if start == at else b"whatever")
     assert broken(tale) == []
-    assert tale.judged().witnesses["ALLOC-182"] - before == (over[0] in (0, 4))
+    first_is_known = start == 0 or min(start, at) >= 8
+    assert tale.judged().witnesses["ALLOC-182"] - before == first_is_known + (start == at)
+
+
+def test_what_is_wrong_in_a_block_is_told_once() -> None:
+    tale = Tale()
+    tale.allocate(A, 1)
+    touch(tale, (), (0, b"abcdefgh"), (8, b"ijklmnop"))
+    for _ in range(2):
+        tale.ran(touch(tale, ((0, 8), (8, 8))), b"XXXXXXXX", b"YYYYYYYY")
+    assert len(tale.judged().findings) == 1
 
 
 # -- markers
@@ -252,3 +264,64 @@ def test_an_event_that_was_made_to_stay_may_stay() -> None:
 
     assert judged(801) == []
     assert judged(0) == ["ALLOC-76"]
+
+
+# -- what has ended
+
+
+@pytest.mark.parametrize(("code", "wrong"), [("NOT_FOUND", False), ("FAILED_PRECONDITION", True)])
+def test_a_synchronisation_ends_what_is_stale_where_nobody_sees_it(code: str, wrong: bool) -> None:
+    tale = Tale(traced=False)
+    tale.maps(tale.allocate(A, 1), slot(0))
+    tale.gave()
+    tale.unmap(slot(0))
+    tale.ask("synchronize")
+    tale.unmaps(slot(0))
+    tale.refused(code)
+    assert broken(tale) == (["ALLOC-66"] if wrong else [])
+
+
+@pytest.mark.parametrize(("status", "wrong"), [(0, True), (1, False)])
+def test_a_slice_is_mapped_when_what_is_in_the_way_has_gone(status: int, wrong: bool) -> None:
+    """A driver that will not map it before has mapped nothing before."""
+    tale = Tale()
+    one, other = tale.allocate(A, 1), tale.allocate(B, 2)
+    tale.map(one, slot(0), 1)
+    tale.unmap(slot(0))
+    tale.maps(other, slot(0))
+    tale.driver("map", slot(0).address, G, 2, 0, status=status)
+    tale.mark(50)
+    tale.wait(50)
+    tale.driver("unmap", slot(0).address, G)
+    tale.show(slot(0).address, 2)
+    tale.gave()
+    assert ("ALLOC-57" in broken(tale)) is wrong
+
+
+def test_what_a_close_was_refused_is_made_good_by_the_next() -> None:
+    def judged(*again: tuple[str, int]) -> list[str]:
+        tale = Tale()
+        tale.allocate(A, 1)
+        tale.close()
+        tale.driver("unmap", A, G, status=801, result="injected")
+        tale.refused("UNKNOWN")
+        tale.close()
+        if again:
+            tale.complete(A, 1)
+        tale.gave()
+        return broken(tale)
+
+    assert judged(("unmap", A)) == []
+    assert judged() == ["ALLOC-76"]
+
+
+@pytest.mark.parametrize("code", ["", "FAILED_PRECONDITION", "RESOURCE_EXHAUSTED"])
+def test_of_a_host_allocators_answer_nothing_is_known(code: str) -> None:
+    tale = Tale(host_allocator=True)
+    tale.wants(G, space=HOST_SPACE)
+    if code:
+        tale.refused(code)
+    else:
+        tale.back(C, 9, space=HOST_SPACE)
+        tale.gave(Range(C, G))
+    assert broken(tale) == []

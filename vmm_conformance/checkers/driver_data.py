@@ -80,10 +80,11 @@ class Data:
 
     def _rule_touch(self, touch: Touch, stream: int | None) -> Ruling:
         parts, (address, size) = touch.parts, touch.range
-        if size <= 0 or self._leaves_plain(parts, address, size):
+        if size <= 0:
             return OPEN
         if sum(part.high - part.low for part in parts) < size:
-            return Ruling((NO_ACCESS,))
+            plain = any(a.address < address + size and address < a.address + a.size for a in self._state.allocations)
+            return OPEN if plain else Ruling((NO_ACCESS,))  # nothing is said of what lies in plain memory in part
         seam = _seam(parts)
         if seam == RESERVATIONS and not self._facts.capabilities.copy_spans_reservations:
             return Ruling((RESERVATIONS,))
@@ -92,12 +93,6 @@ class Data:
         if refused or not all(ruling.accept for ruling in rulings):
             return Ruling(refused)
         return Ruling((), (seam,) if len(parts) > 1 else rulings[0].accept)
-
-    def _leaves_plain(self, parts: list[Part], address: int, size: int) -> bool:
-        """Whether part of the range lies in plain memory and part elsewhere, which nothing is said of."""
-        plain = self._state.allocation_at(address) or self._state.allocation_at(address + size - 1)
-        inside = len(parts) == 1 and parts[0].mapping is None and parts[0].high - parts[0].low == size
-        return plain is not None and not inside
 
     def _rule_part(self, part: Part, writes: bool, stream: int | None) -> Ruling:
         view = self._trails.views.get(part.mapping) if part.mapping else None

@@ -120,7 +120,9 @@ class Policies(Family):
             return
         chosen = frozenset(told)
         if scope.path == "active" and plan.profiled and profile.doubtful:
-            profile.selected = (profile.selected or frozenset()) | (chosen & profile.doubtful)
+            taken = chosen & profile.doubtful
+            profile.selected = (profile.selected or frozenset()) | taken
+            profile.foreign -= taken
             profile.doubtful = frozenset()
             wanted = self._wanted(scope, profile)
         self.judge.expect(

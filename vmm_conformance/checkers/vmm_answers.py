@@ -52,10 +52,9 @@ class Answers(Family):
 
     def _refusal(self, call: Call, decision: Decision, judge: Judge) -> None:
         """Something stands against the call."""
-        objections = decision.objections[:1] if decision.decisive else decision.objections
-        first = objections[0]
-        codes = frozenset.union(*(objection.codes for objection in objections))
-        if len(objections) == 1:
+        first = decision.objections[0]
+        codes = frozenset.union(*(objection.codes for objection in decision.objections))
+        if len(decision.objections) == 1:
             judge.witness(first.invariant)
         if not call.good and call.struck:
             return

@@ -33,14 +33,13 @@ class Objection(NamedTuple):
 class Decision:
     """What a request must come to.
 
-    ``objections``: it must be refused with a code of one of them (of the first, if that is ``decisive``).
+    ``objections``: it must be refused with a code of one of them.
     ``merits``: what a success shows, the most special first. ``nothing``: it asks for nothing, so nothing
     happens. ``takes_back``: stale records of which one must be the answer; ``conflicts``: stale records
     that must be completed first. ``open``: either way is right, since the state is not known.
     """
 
     objections: list[Objection] = field(default_factory=list)
-    decisive: bool = False
     merits: list[str] = field(default_factory=list)
     nothing: bool = False
     takes_back: list[Entity] = field(default_factory=list)
@@ -103,7 +102,6 @@ def _allocate_mapped(ledger: Ledger, call: Call, decision: Decision) -> None:
     size = call["size"]
     if size != call["map_size"]:
         decision.object("ALLOC-68", Code.INVALID_ARGUMENT, f"{size} bytes to allocate and {call['map_size']} to map")
-        decision.decisive = True
         return
     if size == 0:
         decision.nothing = True
