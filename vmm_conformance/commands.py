@@ -23,7 +23,7 @@ from vmm_conformance.reporting.model import SubjectReport
 from vmm_conformance.reporting.programs import FOLDER, program_name
 from vmm_conformance.reporting.progress import Progress
 from vmm_conformance.reporting.terminal import summary
-from vmm_conformance.reporting.text import count
+from vmm_conformance.reporting.text import count, few
 from vmm_conformance.reporting.verdicts import Verdict
 from vmm_conformance.running.kills import HERE, Kill, kill_matrix
 from vmm_conformance.running.probe import probe as probe_driver
@@ -46,7 +46,7 @@ def run(invocation: Invocation, contracts: Sequence[str] | None = None) -> int:
     with Progress(sys.stderr) as progress:
         report = run_all(
             invocation, subjects, contracts=chosen, progress=progress,
-            done=lambda item, result: progress.line(_done(item, result)),
+            done=Told(progress),
         )  # fmt: skip
     directory = publish(report, invocation.report)
     for section in report.subjects:
@@ -56,10 +56,22 @@ def run(invocation: Invocation, contracts: Sequence[str] | None = None) -> int:
     return report.exit_code
 
 
-def _done(item: Item, result: ItemResult) -> str:
-    broken = f", {count(len(result.failures), 'invariant')} broken" if result.failures else ""
-    programs = count(result.executed, "program")
-    return f"{item.id}: {result.state} ({programs}, {result.seconds:.1f} s{broken})"
+class Told:
+    """Says of each item, when it is over, what is new: what no other has broken, or that it was not run to its end."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._known: set[tuple[str, str]] = set()
+
+    def __call__(self, item: Item, result: ItemResult) -> None:
+        """``result`` is what came of ``item``."""
+        broken = {failure.invariant for failure in result.failures}
+        fresh = sorted(id for id in broken if (item.subject_spec, id) not in self._known)
+        self._known |= {(item.subject_spec, id) for id in fresh}
+        if fresh or result.state != "done":
+            told = [result.state] * (result.state != "done") + [f"breaks {few(fresh, 8)}"] * bool(fresh)
+            ran = f"{count(result.executed, 'program')}, {result.seconds:.1f} s"
+            self._progress.line(f"{item.id}: {', '.join(told)} ({ran})")
 
 
 def _broken(section: SubjectReport, invocation: Invocation, subject: object, directory: str) -> list[str]:
@@ -123,7 +135,7 @@ def mutants(
     finally:
         end_children()
     planned = len(chosen) * len(seeds)
-    data = kill_table.as_data(kills, budget, planned)
+    data = kill_table.as_data(kills, budget, planned, {mutant.id: mutant.note for mutant in chosen})
     print(json.dumps(data, indent=2) if as_json else "\n".join(kill_table.as_lines(kills, planned)))
     left_out = len(kills) < planned and all(kill.killed for kill in kills)
     return PARTIAL if left_out else 0 if data["full"] else 1

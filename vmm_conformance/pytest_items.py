@@ -57,6 +57,8 @@ class SuiteItem:
         """Run it. The result becomes part of the session's report, and its ids properties of the test."""
         with Interrupts() as interrupts:
             result = self._result(interrupts)
+        if progress := self._node.config.stash.get(PROGRESS, None):
+            progress.tally.finished(failure.invariant for failure in result.failures)
         self._node.stash[RESULT] = result.to_json()
         self._node.user_properties += _properties(self.item, result)
         if result.state == "stopped" or interrupts.seen:
@@ -78,7 +80,6 @@ class SuiteItem:
         progress = stash[PROGRESS]
         if progress is None:
             return interrupts.check
-        progress.tally.finished()
         progress.tally.label = self.item.id
 
         def after(done: int, planned: int, broken: int) -> None:

@@ -126,8 +126,7 @@ class Controller:
     def text(self) -> str:
         """All workers together."""
         told = [_read(file) for file in sorted(self.folder.glob("*.json"))]
-        self._tally.planned = max((each["planned"] for each in told), default=0)
-        self._tally.programs(sum(e["done"] for e in told), self._tally.planned, sum(e["broken"] for e in told))
+        self._tally.add(told)
         self._tally.label = count(len(told), "worker")
         return self._tally.text()
 
@@ -144,9 +143,9 @@ class Controller:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def _read(file: Path) -> dict[str, int]:
+def _read(file: Path) -> dict[str, Any]:
     try:
-        told: dict[str, int] = json.loads(file.read_text("utf-8"))
+        told: dict[str, Any] = json.loads(file.read_text("utf-8"))
     except (OSError, ValueError):
-        return {"done": 0, "planned": 0, "broken": 0}
+        return Tally().as_data()
     return told

@@ -68,7 +68,7 @@ def _results(
         for item in items:
             results.append(run_item(item, options, progress=_watched(item, interrupts, progress)))
             if progress is not None:
-                progress.tally.finished()
+                progress.tally.finished(failure.invariant for failure in results[-1].failures)
             if done is not None:
                 done(item, results[-1])
             if results[-1].state == "stopped" or interrupts.seen:

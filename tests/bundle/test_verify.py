@@ -26,7 +26,10 @@ def differences(path, **options):
 
 @pytest.mark.parametrize("name", ["good", "deaf", "hasty"])
 def test_an_honest_bundle_is_verified(bundle, name):
-    pieces = list(verify(bundle(name), trusted=ALL))
+    told = []
+    pieces = list(verify(bundle(name), trusted=ALL, progress=lambda *each: told.append(each[:2])))
+    assert [done for done, _ in told] == sorted(done for done, _ in told)  # of all items together
+    assert {of for _, of in told} == {max(done for done, _ in told)}
     assert [piece for piece in pieces if piece.state is not State.SAME] == []
     assert exit_code(pieces) == 0
     told = {piece.what: piece.detail for piece in pieces}

@@ -172,6 +172,7 @@ def kills(*rows: dict[str, Any]) -> dict[str, Any]:
     return {
         "format": "vmm-conformance kills", "version": 1, "catalogue": "2026.1", "budget": "ci", "kills": list(rows),
         "killed": killed, "explored": killed, "of": len(rows), "full": killed == len(rows),
+        "notes": {"bad-one": "Forgets to wait."}, "statements": {"STEP-86": "Every slot shows its buffer."},
     }  # fmt: skip
 
 

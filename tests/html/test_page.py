@@ -150,7 +150,7 @@ def test_a_run_on_a_device_says_so():
 
 def test_a_failure_has_its_sentence_program_outcomes_and_replay_command():
     told = words(page(broken()))
-    assert "What ALLOCATOR-5 says must hold. a document" in told
+    assert "What ALLOCATOR-5 says must hold. Source: a document" in told
     assert "▶1 deallocate ok expected: a wait" in told
     assert "vmm-conformance replay programs/ALLOCATOR-5-thing.json --subject thing" in told
     assert "unmap takes away memory at A+0x0" in told
@@ -207,8 +207,8 @@ def test_what_several_columns_did_not_reach_is_told_once():
     quiet = entry("ALLOCATOR-9", "not exercised", reason="no program reached it")
     told = words(page(*(report(quiet, spec=f"thing-{n}") for n in range(4)), report(entry("ALLOCATOR-9"), spec="good")))
     assert told.count("a program for ALLOCATOR-9 4 of 5 columns") == 1
-    assert "thing-3 1.2 over host: 1 of 1 expected were not shown either way" in told
-    assert "good 1.2 over host: 0 of 1 expected" in told
+    assert "thing-3 1.2 over host: 1 of 1 expected invariants were shown neither to hold nor to be broken" in told
+    assert "good 1.2 over host: 0 of 1" not in told
 
 
 def test_the_kill_matrix_is_a_page_of_its_own():
@@ -217,6 +217,8 @@ def test_the_kill_matrix_is_a_page_of_its_own():
     assert "✗ 2 of 3 killed" in told
     assert "Survivors: bad-three (STEP-97; killed with 0 of 1 seeds)" in told
     assert 'id="matrix"' not in text
+    assert "bad-one Forgets to wait. STEP-88 ✓ 1 of 1" in told
+    assert "What these invariants say STEP-86 Every slot shows its buffer." in told
     assert re.findall(r'class="k-(\w+)" title="STEP-(\d+), bad-(\w+)"', text) == [
         ("also", "86", "one"), ("also", "86", "two"), ("own", "88", "one"), ("own", "90", "two"),
         ("missed", "97", "three"),

@@ -47,13 +47,15 @@ def test_a_tally_says_how_far_it_is_how_fast_and_how_long_it_takes(clock):
     tally.label = "flags/explore/anything[x]"
     clock.now += 2
     tally.programs(500, 1_000, 1)
-    assert tally.text() == "500 of 2,000 programs, 250/s, 6 s left, 1 finding; flags/explore/anything[x]"
-    tally.finished()
+    assert tally.text() == "500 of 2,000 programs, 250/s, 6 s left, 1 broken invariant; flags/explore/anything[x]"
+    tally.finished(["FLAG-1"])
     clock.now += 2
     tally.programs(500, 1_000, 2)
-    assert tally.text().startswith("1,000 of 2,000 programs, 250/s, 4 s left, 3 findings")
+    assert tally.text().startswith("1,000 of 2,000 programs, 250/s, 4 s left, 2 broken invariants")
     tally.programs(1_500, 1_500, 2)
-    assert tally.text().startswith("2,000 of 2,000 programs, 500/s, 3 findings")
+    tally.finished(["FLAG-1", "FLAG-2"])
+    tally.programs(0, 0, 0)
+    assert tally.text().startswith("2,000 of 2,000 programs, 500/s, 2 broken invariants")  # not 3
 
 
 def test_nothing_is_foretold_from_a_handful_of_programs(clock):
@@ -112,9 +114,14 @@ def test_a_worker_tells_and_the_controller_sums_up(tmp_path):
     told = []
     for worker, done in (("gw0", 30), ("gw1", 12)):
         there = pytest_progress.There(tmp_path, worker, 100)
-        there.programs(done, 50, 1)
+        there.tally.finished(["FLAG-1"])
+        there.programs(done, 50, 0)
         told.append(json.loads((tmp_path / f"{worker}.json").read_text()))
-    assert told == [{"done": 30, "planned": 100, "broken": 1}, {"done": 12, "planned": 100, "broken": 1}]
+    assert told[0] == {"done": 30, "planned": 100, "found": ["FLAG-1"], "broken": 0}
+    total = Tally()
+    total.add(told)
+    assert total.text().startswith("42 of 100 programs, ")
+    assert "1 broken invariant" in total.text()
 
 
 def test_a_worker_without_the_folder_says_nothing(tmp_path):

@@ -55,7 +55,9 @@ def test_one_contract_does_not_make_up_for_another():
 
 def test_one_that_was_interrupted_is_partial_and_never_full():
     assert as_lines([KILLED], planned=3)[-1] == "partial: 2 of 3 hunts were not made"
-    data = as_data([KILLED], planned=3)
+    data = as_data([KILLED], planned=3, notes={KILLED.mutant: "Gets it wrong.", "another": "Is not here."})
+    assert data["notes"] == {KILLED.mutant: "Gets it wrong."}
+    assert list(data["statements"]) == sorted({KILLED.breaks, *KILLED.found})
     assert (data["of"], data["planned"], data["full"]) == (1, 3, False)
     assert as_data([KILLED])["full"]
 

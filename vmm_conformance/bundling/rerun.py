@@ -6,7 +6,8 @@ packages offer are followed by themselves; ``module:attribute`` has to be asked 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
+from functools import partial
 from typing import Any, Final
 
 from vmm_conformance.bundling.bounded import Task, bounded
@@ -141,14 +142,22 @@ def passes(
         yield differs(what, f"the plan has other items: {few(sorted(set(items) ^ set(said)))}")
         return
     done = [items[id] for id, row in said.items() if row["state"] == "done"]
-    results = [_run(item, options, progress) for item in done]
+    results = [run_item(item, options, progress=told) for item, told in _followed(done, progress)]
     yield from _compare(what, section, results, len(done) == len(said))
     if waivers is not None and len(done) == len(said):
         yield from resettled(report, section, waivers, results)
 
 
-def _run(item: Item, options: Options, progress: Progress | None) -> ItemResult:
-    return run_item(item, options, progress=progress)
+def _followed(items: Sequence[Item], progress: Progress | None) -> Iterator[tuple[Item, Progress | None]]:
+    """Each item with what tells how far all of them are."""
+    total, before = sum(item.planned for item in items), 0
+    for item in items:
+        yield item, None if progress is None else partial(_ahead, progress, before, total)
+        before += item.planned
+
+
+def _ahead(progress: Progress, before: int, total: int, done: int, planned: int, broken: int) -> None:
+    progress(before + done, total, broken)
 
 
 def _compare(what: str, section: Data, results: list[ItemResult], everything: bool) -> Iterator[Piece]:

@@ -87,11 +87,11 @@ class Contents(Family):
 
     def _wrong(self, invariant: str, submitted: Event, block: Block, one: _Awaited, data: tuple[bytes, ...]) -> None:
         block.spoiled = True  # one finding tells it
-        found = data[one.place].hex() if one.place < len(data) else "nothing"
+        found = data[one.place] if one.place < len(data) else "nothing"
         since = SINCE[one.carrier]
         self.judge.fail(
             invariant, submitted, f"{block} has lost what it held {one.offset} bytes from its start since {since}",
-            expected=one.token.hex(), actual=found, range=Range(block.address + one.offset, len(one.token)),
+            expected=one.token, actual=found, range=Range(block.address + one.offset, len(one.token)),
         )  # fmt: skip
 
 

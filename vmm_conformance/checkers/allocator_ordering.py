@@ -98,4 +98,4 @@ class Lifetimes(Family):
 
 def _about(use: Use) -> str:
     whose = {HARNESS: "the caller's", SUBJECT: "the subject's"}.get(use.event.who, "somebody's")
-    return f"{whose} {use.event.kind} {use.event.seq} of operation {use.event.op}, on stream {use.stream},"
+    return f"{whose} {use.event.kind} {use.event.result} of operation {use.event.op}, on stream {use.stream},"

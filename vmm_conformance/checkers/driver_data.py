@@ -274,7 +274,7 @@ class Data:
             owner = next(self.contents.owners(data, part.memory), None)
             self._judge.expect(
                 SHARED, ran, owner is None, "memory shows the bytes of another handle", range=_where(part),
-                expected="anything but bytes that were written to another handle", actual=data[:24].hex(),
+                expected="anything but bytes that were written to another handle", actual=data[:24],
             )  # fmt: skip
 
     def _right(self, job: Job, part: Part, chunk: Chunk, seam: str) -> None:
@@ -300,7 +300,7 @@ class Data:
         for tag in tags:
             self._judge.expect(
                 tag, ran, False, f"bytes {chunk.low} to {chunk.high} of the memory are not what was written",
-                expected=chunk.data[:24].hex(), actual=got[:24].hex(), range=_where(part), cause=cause,
+                expected=chunk.data[:24], actual=got[:24], range=_where(part), cause=cause,
             )  # fmt: skip
 
     def _blame(self, part: Part, chunk: Chunk, got: bytes, seam: str, job: Job) -> tuple[Tags, int | None]:

@@ -57,13 +57,14 @@ class Judge:
         event: Any,
         message: str,
         *,
-        expected: str = "",
-        actual: str = "",
+        expected: str | bytes = "",
+        actual: str | bytes = "",
         range: Range | None = None,
         cause: int | None = None,
     ) -> None:
-        """``invariant`` is broken at ``event``."""
-        self.findings.append(Finding(invariant, event.seq, event.op, message, expected, actual, range, cause))
+        """``invariant`` is broken at ``event``; ``expected`` and ``actual`` are words, or contents of memory."""
+        told = (message, _told(expected), _told(actual))
+        self.findings.append(Finding(invariant, event.seq, event.op, *told, range, cause))
 
     def forget(self, invariants: Collection[str]) -> None:
         """Take back all that was said of ``invariants``: they could not be seen."""
@@ -77,6 +78,10 @@ class Judge:
         if not good:
             self.fail(invariant, event, message, **details)
         return good
+
+
+def _told(what: str | bytes) -> str:
+    return what if isinstance(what, str) else f"bytes {what.hex(' ') or '(none)'}"
 
 
 Checker = Callable[[Any, Judge], None]

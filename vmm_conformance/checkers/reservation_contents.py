@@ -110,7 +110,7 @@ class Contents(Family):
         good = self.judge.expect(
             invariant, event, found == token,
             f"a mapping at {owned.range.address:#x} does not show byte {place[1]} of allocation {place[0]}",
-            expected=token.hex(), actual=found.hex(), range=owned.range,
+            expected=token, actual=found, range=owned.range,
         )  # fmt: skip
         if not good:
             del self._tokens[place]  # one finding tells it

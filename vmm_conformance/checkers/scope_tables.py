@@ -239,7 +239,7 @@ class Tables(Family):
         for index, wanted, found in zip(buffers, tokens, data, strict=False):
             if not self.judge.expect(
                 OWNED, note, wanted == found, f"buffer {index} of {scope.name} does not hold what was written into it",
-                expected=wanted.hex(), actual=found.hex(), range=scope.final[index],
+                expected=wanted, actual=found, range=scope.final[index],
             ):  # fmt: skip
                 return
 

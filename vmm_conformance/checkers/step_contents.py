@@ -150,7 +150,7 @@ def _compare(wanted: Expected, value: bytes, facts: Facts, judge: Judge) -> None
         if not judge.good(id, value == wanted.data):
             judge.fail(
                 id, wanted.event, _text(wanted),
-                expected=wanted.data.hex(), actual=value.hex(), range=_where(wanted),
+                expected=wanted.data, actual=value, range=_where(wanted),
             )  # fmt: skip
 
 

@@ -59,7 +59,7 @@ def unordered_rule(taken: TakenAway) -> str:
 
 def _missing(taken: TakenAway) -> str:
     use = taken.hazard.use
-    return f"no path from event {use.event.seq} ({use.event.kind}) to event {taken.hazard.event.seq}"
+    return f"nothing orders {use.event.kind} {use.event.result} before {taken.hazard.event.kind}"
 
 
 def _unmap_witnesses(facts: Facts, judge: Judge) -> None:

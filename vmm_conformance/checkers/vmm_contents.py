@@ -68,7 +68,7 @@ class Contents(Family):
                     self._spoil(details)
                     self.judge.fail(
                         about, submitted, f"block {details['block']} read {way} is not what was written at {offset}",
-                        expected=token.hex(), actual=found.hex(),
+                        expected=token, actual=found,
                     )  # fmt: skip
                     return
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from types import MappingProxyType
 from typing import Any, Final
 
 from vmm_conformance.catalogue import catalogue
@@ -18,17 +19,27 @@ _HEAD: Final = ("mutant", "seed", "breaks", "first named", "programs", "operatio
 _NUMBERS: Final = frozenset({"seed", "programs", "operations", "ms"})
 
 
-def as_data(kills: Sequence[Kill], budget: str = "ci", planned: int | None = None) -> dict[str, Any]:
+def as_data(
+    kills: Sequence[Kill],
+    budget: str = "ci",
+    planned: int | None = None,
+    notes: Mapping[str, str] = MappingProxyType({}),
+) -> dict[str, Any]:
     """The matrix as JSON data, described by ``kills.schema.json`` beside this module.
 
-    ``planned`` is how many hunts there were to be; a matrix with fewer is not full.
+    ``planned`` is how many hunts there were to be; a matrix with fewer is not full. ``notes`` say what each mutant
+    does wrong.
     """
     planned = len(kills) if planned is None else planned
+    hunted = dict.fromkeys(kill.mutant for kill in kills)
+    named = {id for kill in kills for id in (kill.breaks, *kill.found)}
     return {
         "format": FORMAT,
         "version": 1,
         "catalogue": catalogue().version,
         "budget": budget,
+        "notes": {mutant: notes[mutant] for mutant in hunted if mutant in notes},
+        "statements": {each.id: each.statement for each in catalogue() if each.id in named},
         "kills": [asdict(kill) for kill in kills],
         "killed": sum(kill.killed for kill in kills),
         "explored": sum(kill.explored for kill in kills),

@@ -1,4 +1,4 @@
-"""Progress of long runs: programs done of planned, rate, time left, findings so far.
+"""Progress of long runs: programs done of planned, rate, time left, what is broken so far.
 
 On a terminal one line that is rewritten, at most four times a second and never in the first two seconds;
 elsewhere a whole line every thirty seconds, so that a log shows that something is going on.
@@ -7,8 +7,8 @@ elsewhere a whole line every thirty seconds, so that a log shows that something 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Final, TextIO
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, TextIO
 
 from vmm_conformance.reporting.text import clip, count
 
@@ -19,18 +19,22 @@ FORETELLS: Final = 20
 """Programs after which the time that is left is worth naming."""
 SELDOM: Final = 30.0
 """Seconds between lines where there is no terminal."""
+BROKEN: Final = "broken invariant"
 _CLEAR: Final = "\r\x1b[K"
 
 
 class Tally:
-    """How far a run is. ``before`` counts what earlier items did; the current item adds to it."""
+    """How far a run is. The current item adds its programs to those of earlier ones.
+
+    An invariant that several items break counts once, as soon as `finished` was told which they are.
+    """
 
     def __init__(
         self,
         planned: int = 0,
         clock: Callable[[], float] = time.monotonic,
         noun: str = "program",
-        found: str = "finding",
+        found: str = BROKEN,
     ) -> None:
         self.planned = planned
         self.noun = noun
@@ -39,7 +43,7 @@ class Tally:
         self._clock = clock
         self._started = clock()
         self._before = 0
-        self._broken_before = 0
+        self._found: set[str] = set()
         self._done = 0
         self._of = 0
         self._broken = 0
@@ -48,19 +52,28 @@ class Tally:
         """The current item is at ``done`` of ``planned`` programs, with ``broken`` invariants."""
         self._done, self._of, self._broken = done, planned, broken
 
-    def finished(self) -> None:
-        """The current item is over."""
+    def finished(self, found: Iterable[str] = ()) -> None:
+        """The current item is over, and has broken the invariants ``found``."""
         self._before += self._done
-        self._broken_before += self._broken
+        self._found.update(found)
         self._done = self._of = self._broken = 0
 
-    def as_data(self) -> dict[str, int]:
-        """Programs done and planned, and findings."""
+    def as_data(self) -> dict[str, Any]:
+        """Programs done and planned, what earlier items broke, and how many invariants the current one breaks."""
         return {
             "done": self._before + self._done,
             "planned": self.planned,
-            "broken": self._broken_before + self._broken,
+            "found": sorted(self._found),
+            "broken": self._broken,
         }
+
+    def add(self, told: Sequence[dict[str, Any]]) -> None:
+        """Take what tallies of several processes told in place of one's own."""
+        self.planned = max((each["planned"] for each in told), default=0)
+        self._done = sum(each["done"] for each in told)
+        self._of = self.planned
+        self._found = {id for each in told for id in each["found"]}
+        self._broken = max((each["broken"] for each in told), default=0)
 
     @property
     def seconds(self) -> float:
@@ -68,13 +81,13 @@ class Tally:
         return self._clock() - self._started
 
     def text(self) -> str:
-        """``1,200 of 21,000 programs, 850/s, 23 s left, 2 findings; skip-remap/explore/shadows``."""
+        """``1,200 of 21,000 programs, 850/s, 23 s left, 2 broken invariants; skip-remap/explore/shadows``."""
         done, planned = self._before + self._done, max(self.planned, self._before + self._of)
         rate = done / self.seconds if self.seconds > 0 else 0.0
         parts = [f"{done:,} of {count(planned, self.noun)}", f"{rate:,.0f}/s"]
         if done >= FORETELLS and planned > done:
             parts.append(f"{duration((planned - done) / rate)} left")
-        parts.append(count(self._broken_before + self._broken, self.found))
+        parts.append(count(max(len(self._found), self._broken), self.found))
         return ", ".join(parts) + (f"; {self.label}" if self.label else "")
 
 
@@ -98,7 +111,7 @@ class Progress:
         clock: Callable[[], float] = time.monotonic,
         width: int = 0,
         noun: str = "program",
-        found: str = "finding",
+        found: str = BROKEN,
     ) -> None:
         self.tally = Tally(planned, clock, noun, found)
         self._stream = stream

@@ -71,6 +71,15 @@ class Column:
         """How often each verdict came out."""
         return Counter(entry["verdict"] for entry in self.entries.values())
 
+    def scope(self) -> str:
+        """Which contracts the subject offers, and how much of them its own declarations rule out."""
+        offered = list(self.section["subject"]["contracts"])
+        own = [entry for entry in self.entries.values() if entry["contract"] in offered]
+        out = sum(entry["verdict"] == Verdict.NOT_APPLICABLE for entry in own)
+        ruled = f"{out} of {count(len(own), 'invariant')} not applicable, as the subject declares" if out else ""
+        named = f"contract{'s' * (len(offered) != 1)} {', '.join(offered) or 'none'}"
+        return f"{named}; {ruled}" if ruled else named
+
     def unreached(self) -> list[dict[str, Any]]:
         """The invariants that were not shown either way."""
         return [entry for entry in self.entries.values() if entry["verdict"] in _OPEN]
@@ -153,6 +162,7 @@ def headline(columns: Sequence[Column]) -> dict[str, Any]:
         "executed": executed,
         "missing": expected - executed,
         "waived": waived,
+        "noun": "subjects" if len({column.name for column in columns}) == len(columns) else "columns of the matrix",
         "emulated": sum(not column.real for column in columns),
         "tally": ", ".join(f"{tally[word]} {word}" for word in order if tally[word]),
     }

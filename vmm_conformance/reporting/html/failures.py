@@ -56,9 +56,15 @@ def _article(entry: dict[str, Any], column: Column) -> Article:
         "lanes": lanes(layout) if layout else None,
         "rows": layout.told() if layout else [],
         "cut": picture["cut"] if picture else 0,
+        "found": _found(failure),
         "again": len(entry["failures"]) - 1,
         "folded": [],
     }
+
+
+def _found(failure: dict[str, Any]) -> str:
+    item = failure.get("item", "").partition("[")[0]
+    return f"by program {max(failure['programs_before'], 1)}" + (f" of {item}" if item else "")
 
 
 def _operations(failure: dict[str, Any]) -> list[dict[str, Any]]:

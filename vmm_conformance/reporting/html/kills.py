@@ -18,7 +18,8 @@ def kill_pages(documents: Iterable[Document]) -> list[dict[str, Any]]:
 
 def _page(document: Document) -> dict[str, Any]:
     data = document.data
-    mutants = [_mutant(list(group)) for _, group in groupby(_sorted(data["kills"]), key=_mutant_key)]
+    notes = data.get("notes", {})
+    mutants = [_mutant(list(group), notes) for _, group in groupby(_sorted(data["kills"]), key=_mutant_key)]
     by_contract = [(name, list(group)) for name, group in groupby(mutants, key=lambda mutant: str(mutant["contract"]))]
     return {
         "label": document.label,
@@ -29,7 +30,7 @@ def _page(document: Document) -> dict[str, Any]:
         "word": _word(data),
         "seeds": sorted({kill["seed"] for kill in data["kills"]}),
         "survivors": [mutant for mutant in mutants if not mutant["killed"]],
-        "groups": [_group(name, own) for name, own in by_contract],
+        "groups": [_group(name, own, data.get("statements", {})) for name, own in by_contract],
     }
 
 
@@ -48,12 +49,13 @@ def _mutant_key(kill: Kill) -> tuple[str, str]:
     return kill["contract"], kill["mutant"]
 
 
-def _mutant(kills: Sequence[Kill]) -> dict[str, Any]:
+def _mutant(kills: Sequence[Kill], notes: dict[str, str]) -> dict[str, Any]:
     """One known-bad variant over its seeds."""
     caught = [kill for kill in kills if kill["killed"]]
     best = min(caught, key=lambda kill: kill["operations"], default=kills[0])
     return {
         "name": kills[0]["mutant"],
+        "note": notes.get(kills[0]["mutant"], ""),
         "contract": kills[0]["contract"],
         "breaks": kills[0]["breaks"],
         "killed": len(caught) == len(kills),
@@ -64,11 +66,13 @@ def _mutant(kills: Sequence[Kill]) -> dict[str, Any]:
     }
 
 
-def _group(contract: str, mutants: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _group(contract: str, mutants: Sequence[dict[str, Any]], statements: dict[str, str]) -> dict[str, Any]:
     ids = sorted({mutant["breaks"] for mutant in mutants}.union(*(m["found"] for m in mutants)), key=_number)
     return {
         "contract": contract,
         "mutants": mutants,
+        "noted": any(mutant["note"] for mutant in mutants),
+        "statements": [(id, statements[id]) for id in ids if id in statements],
         "rows": [{"id": id, "cells": [_cell(id, mutant) for mutant in mutants]} for id in ids],
     }
 

@@ -20,6 +20,12 @@
     else target.scrollIntoView();
   };
 
+  /* where a screen is narrow, rows are stacked: each value says which column it is of */
+  for (const table of all("table.wide")) {
+    const heads = Array.from(table.tHead.rows[0].cells, (head) => head.textContent);
+    for (const row of table.tBodies[0].rows) for (const cell of row.cells) if (cell.tagName === "TD") cell.dataset.head = heads[cell.cellIndex];
+  }
+
   /* copying */
   const say = (text) => { byId("said").textContent = text; };
   const copyAside = (text) => {
