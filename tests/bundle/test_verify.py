@@ -29,7 +29,7 @@ def test_an_honest_bundle_is_verified(bundle, name):
     told = []
     pieces = list(verify(bundle(name), trusted=ALL, progress=lambda *each: told.append(each[:2])))
     assert [done for done, _ in told] == sorted(done for done, _ in told)  # of all items together
-    assert {of for _, of in told} == {max(done for done, _ in told)}
+    assert len({of for _, of in told}) == 1
     assert [piece for piece in pieces if piece.state is not State.SAME] == []
     assert exit_code(pieces) == 0
     told = {piece.what: piece.detail for piece in pieces}
