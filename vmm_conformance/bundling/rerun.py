@@ -7,7 +7,6 @@ packages offer are followed by themselves; ``module:attribute`` has to be asked 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from functools import partial
 from typing import Any, Final
 
 from vmm_conformance.bundling.bounded import Task, bounded
@@ -148,16 +147,19 @@ def passes(
         yield from resettled(report, section, waivers, results)
 
 
-def _followed(items: Sequence[Item], progress: Progress | None) -> Iterator[tuple[Item, Progress | None]]:
+def _followed(items: Sequence[Item], progress: Progress | None) -> Iterator[tuple[Item, Progress]]:
     """Each item with what tells how far all of them are."""
-    total, before = sum(item.planned for item in items), 0
+    total, before, here = sum(item.planned for item in items), 0, 0
+
+    def told(done: int, planned: int, broken: int) -> None:
+        nonlocal here
+        here = done
+        if progress is not None:
+            progress(before + done, total, broken)
+
     for item in items:
-        yield item, None if progress is None else partial(_ahead, progress, before, total)
-        before += item.planned
-
-
-def _ahead(progress: Progress, before: int, total: int, done: int, planned: int, broken: int) -> None:
-    progress(before + done, total, broken)
+        yield item, told
+        before, here = before + here, 0
 
 
 def _compare(what: str, section: Data, results: list[ItemResult], everything: bool) -> Iterator[Piece]:
