@@ -11,11 +11,11 @@ from typing import Final
 
 from vmm_conformance.catalogue import catalogue
 from vmm_conformance.contracts import Mutant
-from vmm_conformance.invocation import BadInvocation, Invocation
+from vmm_conformance.invocation import BadInvocation, Invocation, read_program
 from vmm_conformance.programs.program import Program
 from vmm_conformance.programs.scenario import UPSTREAM
 from vmm_conformance.related import all_mutants
-from vmm_conformance.replaying import read_program, replayed
+from vmm_conformance.replaying import replayed
 from vmm_conformance.reporting import kill_table, probed
 from vmm_conformance.reporting.conclusion import decisive, describe, publish, scene
 from vmm_conformance.reporting.endings import describe_ending

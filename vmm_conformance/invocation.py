@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
+    from vmm_conformance.programs.program import Program
     from vmm_conformance.running.session import Options
     from vmm_conformance.waivers.listed import Waivers
 
@@ -165,7 +166,8 @@ class Invocation:
         except WaiverError as error:
             raise BadInvocation(str(error)) from None
         ending = next((waiver for waiver in entries if waiver.kind != "failure"), None)
-        outlived = self.isolation == "process" or self.replay or all(spec.startswith("proc:") for spec in self.subjects)
+        apart = all(spec.startswith(("proc:", "proc,")) for spec in self.subjects)
+        outlived = self.isolation == "process" or self.replay or apart
         if ending is not None and not outlived:
             raise BadInvocation(
                 f"{self.waivers}: a {ending.kind} is waived ({ending.invariant}), and would end the run; let programs"
@@ -179,8 +181,6 @@ class Invocation:
         self.subject_objects()
         self.waiver_objects()
         if self.replay:
-            from vmm_conformance.replaying import read_program
-
             read_program(self.replay)
 
     def check_names(self) -> None:
@@ -281,6 +281,17 @@ def _day(value: str) -> date:
         return date.fromisoformat(value)
     except ValueError:
         raise BadInvocation(f"today must be a day as in 2027-06-30, got {value!r}") from None
+
+
+def read_program(path: Path) -> Program:
+    """The program in ``path``. Raises `BadInvocation` with the position of what is wrong in it."""
+    from vmm_conformance.programs.codec import ProgramError
+    from vmm_conformance.programs.files import load
+
+    try:
+        return load(path)
+    except (ProgramError, OSError) as error:
+        raise BadInvocation(str(error)) from None
 
 
 def make_importable(folder: Path) -> None:

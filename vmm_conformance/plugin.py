@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from vmm_conformance.invocation import OPTIONS, BadInvocation, Invocation, gather, make_importable
+from vmm_conformance.pytest_keys import INVOCATION, RESULT, WIDTH
 from vmm_conformance.width import terminal_width
 
 if TYPE_CHECKING:
@@ -24,11 +25,6 @@ if TYPE_CHECKING:
     from vmm_conformance.pytest_progress import Controller
     from vmm_conformance.pytest_recorded import Recorded, Run
 
-INVOCATION = pytest.StashKey[Invocation]()
-RESULT = pytest.StashKey[dict[str, Any]]()
-"""Where an item's result waits for its test report."""
-WIDTH = pytest.StashKey[int]()
-"""Columns of the terminal: of the controller's, also where a worker writes."""
 LENDING = "vmm-conformance-devices"
 """The plugin that lends devices to workers."""
 _ATTRIBUTE = "vmm_result"

@@ -10,8 +10,8 @@ import pytest
 from vmm_conformance.catalogue import catalogue
 from vmm_conformance.interrupts import Interrupts
 from vmm_conformance.invocation import Invocation
-from vmm_conformance.plugin import RESULT, WIDTH
 from vmm_conformance.programs.scenario import Scenario
+from vmm_conformance.pytest_keys import RESULT, WIDTH
 from vmm_conformance.pytest_progress import Here, There, progress_of
 from vmm_conformance.replaying import REPLAY, replay_items, replayed
 from vmm_conformance.reporting.conclusion import complaint, decisive, describe, driver_info, publish, scene

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Final
 
 from vmm_conformance.contracts import contracts_of
-from vmm_conformance.invocation import BadInvocation, Invocation
-from vmm_conformance.programs.codec import ProgramError
-from vmm_conformance.programs.files import load
+from vmm_conformance.invocation import BadInvocation, Invocation, read_program
 from vmm_conformance.programs.program import Program
 from vmm_conformance.programs.scenario import Scenario
 from vmm_conformance.running.ended import Ended
@@ -18,14 +15,6 @@ from vmm_conformance.running.results import ItemResult
 from vmm_conformance.running.session import Item, bench_of
 
 REPLAY: Final = "replay"
-
-
-def read_program(path: Path) -> Program:
-    """The program in ``path``. Raises `BadInvocation` with the position of what is wrong in it."""
-    try:
-        return load(path)
-    except (ProgramError, OSError) as error:
-        raise BadInvocation(str(error)) from None
 
 
 def replay_items(invocation: Invocation) -> tuple[Item, ...]:

@@ -13,7 +13,7 @@ from vmm_conformance.checkers.vmm_allocator import judge
 from vmm_conformance.contracts import Mutant
 from vmm_conformance.drivers.host import HostDriver
 from vmm_conformance.programs.scenario import Scenario
-from vmm_conformance.programs.vmm_allocator import decode
+from vmm_conformance.programs.vmm_allocator_decode import decode
 from vmm_conformance.running.session import bench_for
 from vmm_conformance.running.vmm_allocator import run
 from vmm_reference.mutants import MUTANTS

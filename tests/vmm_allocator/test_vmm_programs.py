@@ -7,7 +7,8 @@ import statistics
 from collections import Counter
 
 from vmm_conformance.programs.files import dump, load
-from vmm_conformance.programs.vmm_allocator import OPERATIONS, Configuration, Together, decode
+from vmm_conformance.programs.vmm_allocator import OPERATIONS, Configuration, Together
+from vmm_conformance.programs.vmm_allocator_decode import decode
 
 MANY = [decode(random.Random(seed).randbytes(400)) for seed in range(400)]
 

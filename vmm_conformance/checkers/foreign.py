@@ -102,8 +102,6 @@ class _Client(Visitor):
         self._rules = rules_of_the_present(facts, replay.state)
         self._streams: dict[int, int] = {0: 0}
         self._events: set[int] = set()
-        self._graphs: dict[int, list[Event]] = {}
-        self._capturing: dict[int, list[Event]] = {}
         self._gone: list[tuple[int, int, Event]] = []
         self._befores: dict[str, Callable[[Event], None]] = {
             "free": self._free, "alloc": self._fresh, "reserve": self._fresh, "map": self._map,
@@ -225,14 +223,11 @@ class _Client(Visitor):
 
     def _work(self, event: Event) -> None:
         if event.kind == "graph_launch":
-            for captured in self._graphs.get(event.args[0], ()):
+            for captured in self._order.captured(event.args[0]):
                 self._touches(event, captured, event.args[1])
             return
         stream = event["stream"]
-        capture = self._capturing.get(stream)
-        if capture is not None:
-            capture.append(event)
-        else:
+        if not self._order.capturing(stream):
             self._touches(event, event, stream)
 
     def _touches(self, event: Event, work: Event, stream: int | None) -> None:
@@ -285,7 +280,7 @@ class _Client(Visitor):
     def _ended_by(self, address: int) -> int | None:
         return next((e.seq for low, high, e in reversed(self._gone) if low <= address < high), None)
 
-    # -- streams, events and graphs
+    # -- streams and events
 
     def _stream_create(self, event: Event) -> None:
         self._streams[event.result] = event.args[0]
@@ -298,18 +293,6 @@ class _Client(Visitor):
 
     def _event_destroy(self, event: Event) -> None:
         self._events.discard(event.args[0])
-
-    def _graph_begin(self, event: Event) -> None:
-        self._capturing[event.args[0]] = []
-
-    def _graph_end(self, event: Event) -> None:
-        self._graphs[event.result] = self._capturing.pop(event.args[0], [])
-
-    def _graph_instantiate(self, event: Event) -> None:
-        self._graphs[event.result] = self._graphs.get(event.args[0], [])
-
-    def _graph_gone(self, event: Event) -> None:
-        self._graphs.pop(event.args[0], None)
 
     # -- the end
 
@@ -329,11 +312,6 @@ _AFTERS: Final[dict[str, Callable[[_Client, Event], None]]] = {
     "stream_destroy": _Client._stream_destroy,
     "event_create": _Client._event_create,
     "event_destroy": _Client._event_destroy,
-    "graph_begin": _Client._graph_begin,
-    "graph_end": _Client._graph_end,
-    "graph_instantiate": _Client._graph_instantiate,
-    "graph_destroy": _Client._graph_gone,
-    "graph_exec_destroy": _Client._graph_gone,
 }
 _NAMED: Final[dict[str, tuple[str, ...]]] = {
     **dict.fromkeys(WORK | {"graph_begin", "graph_end"}, ("stream",)),

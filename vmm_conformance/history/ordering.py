@@ -9,7 +9,7 @@ that item's stream has.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from vmm_conformance.contracts import Copy, Range, Write
@@ -130,6 +130,14 @@ class Order:
         """Whether the host knows that the first ``tick`` items of ``stream`` are over."""
         return self._host.get(stream, 0) >= tick
 
+    def capturing(self, stream: int | None) -> bool:
+        """Whether work that is given to ``stream`` is captured."""
+        return stream in self._capturing
+
+    def captured(self, graph: int) -> Sequence[Event]:
+        """The work in a graph, or in what was instantiated from it."""
+        return self._graphs.get(graph, ())
+
     def apply(self, event: Event) -> None:
         """Take one more event into account."""
         if self.hazards:
@@ -174,7 +182,7 @@ class Order:
                 self._compare(Use(event, HOST, 0, part, writes), self._host)
 
     def _graph_launch(self, event: Event) -> None:
-        captured = self._graphs.get(event.args[0], [])
+        captured = self.captured(event.args[0])
         self._run(event, event.args[1], [access for item in captured for access in accesses(item)])
 
     def _run(self, event: Event, stream: int, touched: Iterable[tuple[int, int, bool]]) -> None:

@@ -7,13 +7,11 @@ nothing is done. Granules are recommended ones.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
 from vmm_conformance.contracts import UNLIMITED, Status
-from vmm_conformance.programs.program import Program
 from vmm_conformance.programs.turns import AT_WAIT
 
 CONTRACT: Final = "vmm-allocator"
@@ -250,10 +248,3 @@ OPERATIONS: Final[tuple[type, ...]] = (
     Allocate, AllocateMapped, Deallocate, Map, Unmap, Synchronize, Use, Look, Drain, Progress, Churn, Tag, Untag,
     Fail, Together,
 )  # fmt: skip
-
-
-def decode(data: bytes, pins: Mapping[str, Any] | None = None) -> Program:
-    """The program that ``data`` stands for; ``pins`` fixes fields of its configuration."""
-    from vmm_conformance.programs.vmm_allocator_decode import decoded
-
-    return decoded(data, pins or {})

@@ -17,10 +17,10 @@ LENGTHS: Final = (25, 40)
 """Fewest and most operations of a drawn program whose bytes do not run out."""
 
 
-def decoded(data: bytes, pins: Mapping[str, Any]) -> Program:
-    """See `vmm_conformance.programs.vmm_allocator.decode`."""
+def decode(data: bytes, pins: Mapping[str, Any] | None = None) -> Program:
+    """The program that ``data`` stands for; ``pins`` fixes fields of its configuration."""
     choices = Choices(data)
-    configuration = replace(_configuration(choices), **pins)
+    configuration = replace(_configuration(choices), **(pins or {}))
     draw = Motifs(choices, configuration)
     shortest, longest = LENGTHS
     length = shortest + choices.below(longest - shortest + 1)

@@ -6,14 +6,12 @@ refused call that changed something would go unnoticed until it is too late to s
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from vmm_conformance.contracts import Access
 from vmm_conformance.history.events import HARNESS
 from vmm_conformance.history.state import Mapping, Memory
-
-if TYPE_CHECKING:
-    from vmm_conformance.running.driver_actions import Calls
+from vmm_conformance.running.driver_calls import Calls
 
 _TOKEN: Final = 8
 

@@ -29,7 +29,7 @@ _MODULES: Final = {
     "driver": ("programs.driver", "running.driver", "checkers.driver"),
     "allocator": ("programs.allocator", "running.allocator", "checkers.allocator"),
     "skip-remap": ("programs.skip_remap_decode", "running.skip_remap", "checkers.skip_remap"),
-    "vmm-allocator": ("programs.vmm_allocator", "running.vmm_allocator", "checkers.vmm_allocator"),
+    "vmm-allocator": ("programs.vmm_allocator_decode", "running.vmm_allocator", "checkers.vmm_allocator"),
     "va-remap": ("programs.va_remap_decode", "running.va_remap", "checkers.va_remap"),
     "reservation": ("programs.reservation_decode", "running.reservation", "checkers.reservation"),
     "flags": ("programs.flags", "running.flags", "checkers.flags"),

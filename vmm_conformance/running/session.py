@@ -9,26 +9,26 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from vmm_conformance.contracts import capability, contracts_of
+from vmm_conformance.contracts import contracts_of
 from vmm_conformance.drivers.opening import OWN
 from vmm_conformance.history.events import History
 from vmm_conformance.programs.failing import FAILING
 from vmm_conformance.programs.program import Program
 from vmm_conformance.programs.scenario import Scenario
+from vmm_conformance.running.benches import bench_for, know, resolve_known, unseen
 from vmm_conformance.running.ended import Ended, reason
 from vmm_conformance.running.endings import endings, given_up
 from vmm_conformance.running.explore import Bench, Runs, Seen, failures, generate, rarely_collecting
 from vmm_conformance.running.plugs import plug
 from vmm_conformance.running.points import Points, bases
-from vmm_conformance.running.proc.elsewhere import UNREAD
 from vmm_conformance.running.proc.subject import be_patient
 from vmm_conformance.running.remembered import Remembered
 from vmm_conformance.running.results import ALL, NOT_APPLICABLE, UNAVAILABLE, ItemResult
 from vmm_conformance.running.shards import members
-from vmm_conformance.running.subjects import DRIVERS, driver_of, resolve_subject, unavailable
+from vmm_conformance.running.subjects import DRIVERS, unavailable
 from vmm_conformance.running.suites import Exploration, Share, Suite, load_suites
 
-__all__ = ["BUDGETS", "DRIVERS", "Item", "Options", "bench_for", "part", "plan", "run_item"]
+__all__ = ["BUDGETS", "DRIVERS", "Item", "Options", "bench_for", "know", "part", "plan", "resolve_known", "run_item"]
 
 BUDGETS: Final[Mapping[str, int]] = {"smoke": 50, "dev": 500, "ci": 2_000, "nightly": 100_000}
 """Programs per contract."""
@@ -144,11 +144,6 @@ def point_items(suite: Suite, spec: str, driver: str, bound: int) -> list[Item]:
     ]  # fmt: skip
 
 
-def bench_for(contract: str, subject: object, driver: str = "host") -> Bench:
-    """A subject ready to run programs of ``contract``."""
-    return Bench(plug(contract), subject, driver_of(subject, driver), _unseen(contract, subject, driver))
-
-
 def bench_of(contract: str, spec: str, subject: object, options: Options) -> Runs:
     """The same as ``options`` ask: in this process, or in a child that finds the subject by ``spec``."""
     if not options.isolated:
@@ -158,7 +153,7 @@ def bench_of(contract: str, spec: str, subject: object, options: Options) -> Run
     from vmm_conformance.running.isolated.child import Place
 
     place = Place(contract, spec, options.driver)
-    return IsolatedBench(plug(contract), place, subject, options.timeout, _unseen(contract, subject, options.driver))
+    return IsolatedBench(plug(contract), place, subject, options.timeout, unseen(contract, subject, options.driver))
 
 
 def end_children() -> None:
@@ -166,16 +161,6 @@ def end_children() -> None:
     module = sys.modules.get("vmm_conformance.running.isolated.process")
     if module is not None:
         module.KEEPER.close()
-
-
-def _unseen(contract: str, subject: object, driver: str) -> dict[str, str]:
-    """What cannot be judged of a subject that does not use the driver it is given, and why."""
-    from vmm_conformance.catalogue import catalogue
-
-    traced = capability(subject, "traced")
-    unseen = {} if traced else {entry.id: "no trace" for entry in catalogue().of(contract) if entry.trace == "yes"}
-    unread = UNREAD.get(contract, ()) if driver == OWN else ()
-    return unseen | dict.fromkeys(unread, "contents are not read in another process")
 
 
 def item_seed(item: Item, seed: int) -> int:
@@ -226,21 +211,6 @@ def _sum_up(result: ItemResult, bench: Runs, seen: Seen) -> None:
     result.untested |= {id: f"{NOT_APPLICABLE}{why}" for id, why in sorted(seen.inapplicable.items())}
     result.executed, result.points = seen.programs, seen.points
     result.witnesses = dict(sorted(seen.witnesses.items()))
-
-
-_known: dict[str, object] = {}
-
-
-def resolve_known(spec: str) -> object:
-    """The subject of a spec, made once per process."""
-    if spec not in _known:
-        _known[spec] = resolve_subject(spec)
-    return _known[spec]
-
-
-def know(spec: str, subject: object) -> None:
-    """Let ``spec`` stand for ``subject`` in this process."""
-    _known[spec] = subject
 
 
 def _still(item: Item, seen: Seen, progress: Progress | None) -> Callable[[], None]:

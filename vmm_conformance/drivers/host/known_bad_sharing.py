@@ -12,6 +12,19 @@ from vmm_conformance.drivers.host.driver import HostDriver
 from vmm_conformance.drivers.host.objects import Handle
 
 
+class KnowsImports(HostDriver):
+    """Remembers which handles were imported, and the descriptor that each came by."""
+
+    def __init__(self, options: DriverOptions) -> None:
+        super().__init__(options)
+        self.came_by: dict[int, int] = {}
+
+    def import_handle(self, descriptor: int) -> int:
+        handle = super().import_handle(descriptor)
+        self.came_by[handle] = descriptor
+        return handle
+
+
 class TakesAnyOption(HostDriver):
     """An unknown option of the granularity is taken for the minimum."""
 
@@ -52,22 +65,13 @@ class ImportsCopies(HostDriver):
         return self._adopt(copy, size, device)
 
 
-class ImportsNeedTheirDescriptor(HostDriver):
+class ImportsNeedTheirDescriptor(KnowsImports):
     """Imported memory can be mapped only while the descriptor is open that it came by."""
 
-    def __init__(self, options: DriverOptions) -> None:
-        super().__init__(options)
-        self._came_by: dict[int, int] = {}
-
-    def import_handle(self, descriptor: int) -> int:
-        handle = super().import_handle(descriptor)
-        self._came_by[handle] = descriptor
-        return handle
-
     def map(self, address: int, size: int, handle: int, *, offset: int = 0) -> None:
-        if handle in self._came_by:
+        if handle in self.came_by:
             try:
-                os.fstat(self._came_by[handle])
+                os.fstat(self.came_by[handle])
             except OSError as error:
                 raise DriverError(Status.INVALID_VALUE, "map", f"the descriptor is gone: {error}") from None
         super().map(address, size, handle, offset=offset)
@@ -87,21 +91,12 @@ class ExportsOnce(HostDriver):
         return self._exported[handle]
 
 
-class ImportsLookForeign(HostDriver):
+class ImportsLookForeign(KnowsImports):
     """An imported handle tells that it was not made to be shared."""
-
-    def __init__(self, options: DriverOptions) -> None:
-        super().__init__(options)
-        self._imported: set[int] = set()
-
-    def import_handle(self, descriptor: int) -> int:
-        handle = super().import_handle(descriptor)
-        self._imported.add(handle)
-        return handle
 
     def properties(self, handle: int) -> HandleProperties:
         told = super().properties(handle)
-        return told._replace(device=0, handle_types=0) if handle in self._imported else told
+        return told._replace(device=0, handle_types=0) if handle in self.came_by else told
 
 
 class LosesMemoryAtExit(HostDriver):

@@ -6,11 +6,11 @@ from collections.abc import Mapping as Dictionary
 
 from vmm_conformance.contracts import Access, DriverError, DriverOptions, Status
 from vmm_conformance.contracts.sharing import POSIX_FD
-from vmm_conformance.drivers.host.driver import HostDriver
 from vmm_conformance.drivers.host.known_bad_sharing import (
     GivesLegacyHandles,
     ImportsLookForeign,
     ImportsNeedTheirDescriptor,
+    KnowsImports,
     LosesMemoryAtExit,
 )
 from vmm_conformance.drivers.host.objects import Mapping
@@ -37,20 +37,11 @@ class LegacyHandles(GivesLegacyHandles, LosesMemoryAtExit):
     """Q-12, but for what becomes of the kernel."""
 
 
-class ImportsTakeNoRights(HostDriver):
+class ImportsTakeNoRights(KnowsImports):
     """Q-19."""
-
-    def __init__(self, options: DriverOptions) -> None:
-        super().__init__(options)
-        self._imported: set[int] = set()
-
-    def import_handle(self, descriptor: int) -> int:
-        handle = super().import_handle(descriptor)
-        self._imported.add(handle)
-        return handle
 
     def set_access(self, address: int, size: int, rights: Dictionary[int, Access]) -> None:
         region = self._region_at(address)
-        if isinstance(region, Mapping) and region.handle.id in self._imported:
+        if isinstance(region, Mapping) and region.handle.id in self.came_by:
             raise DriverError(Status.INVALID_VALUE, "set_access", "a quirk of this driver: the handle was imported")
         super().set_access(address, size, rights)

@@ -84,7 +84,7 @@ def serve(connection: Connection, trail: Trail) -> None:
 
 def answer(request: Request) -> Answer:
     """Carry out one request; what a checker or the harness raises becomes part of the answer."""
-    from vmm_conformance.running.session import resolve_known
+    from vmm_conformance.running.benches import resolve_known
     from vmm_conformance.running.subjects import unavailable
 
     try:
@@ -103,8 +103,8 @@ def answer(request: Request) -> Answer:
 
 @cache
 def _bench(place: Place) -> Bench:
+    from vmm_conformance.running.benches import bench_for, resolve_known
     from vmm_conformance.running.proc.subject import be_patient
-    from vmm_conformance.running.session import bench_for, resolve_known
 
     subject = resolve_known(place.spec)
     be_patient(subject, math.inf)  # the watch is kept outside
