@@ -76,6 +76,10 @@ NO_WAITS: dict[str, Callable[[Line], object]] = {
     "never recorded": lambda line: line("event_synchronize", E1),
     "recorded elsewhere": lambda line: (line("event_record", E1, TWO), line("event_synchronize", E1)),
     "recording refused": lambda line: (line("event_record", E1, ONE, status=1), line("event_synchronize", E1)),
+    "another event with its number": lambda line: (
+        line("event_record", E1, ONE), line("event_destroy", E1), line("event_create", 0, result=E1),
+        line("event_synchronize", E1),
+    ),
     "wait on the device alone": lambda line: (line("event_record", E1, ONE), line("stream_wait_event", TWO, E1)),
 }
 
@@ -178,6 +182,11 @@ def test_reads_do_not_race_nor_do_other_bytes_nor_one_stream(line: Line) -> None
     assert line.races() == []
     line.work(TWO, writes=A + 8)
     assert line.races() == []
+    line.work(FAR, reads=A + 16)
+    assert line.races() == []
+    line.work(ONE, writes=A + 24)
+    line.work(FAR, writes=A + 16)
+    assert line.races() == []
 
 
 def test_an_event_between_two_streams_ends_the_race(line: Line) -> None:
@@ -215,6 +224,29 @@ def test_the_host_races_with_what_it_has_not_waited_for(line: Line) -> None:
     assert line.races() == []
 
 
+def test_a_stream_whose_number_comes_back_counts_on(line: Line) -> None:
+    """The work of the one before is not over when the first of the new one's is."""
+    works = [line.work(ONE, reads=A) for _ in range(2)]
+    line("stream_destroy", ONE)
+    line("stream_create", 0, result=ONE)
+    line.work(ONE, reads=B)
+    assert line.order.position(ONE) == len(works) + 1
+    line("stream_create", 0, result=FAR + 1)
+    assert line.order.position(FAR + 1) == 0
+
+
+@pytest.mark.parametrize("over", [False, True])
+def test_of_many_uses_those_that_are_over_are_forgotten_and_no_others(line: Line, over: bool) -> None:
+    for number in range(1023):
+        line("write", A + number, b"1", ONE, result=number)
+    if over:
+        line("stream_synchronize", ONE)
+    last = line("write", A + 1023, b"1", ONE, result=1023)
+    second = line("write", A, bytes(1024), TWO, result=1024)
+    assert [race.second.event.seq for race in line.order.races] == [second.seq] * (1 if over else 1024)
+    assert line.order.races[-1].first.event.seq == last.seq
+
+
 # -- graphs
 
 
@@ -236,6 +268,13 @@ def test_a_graph_uses_its_addresses_where_and_when_it_is_launched(line: Line) ->
     graph(line)
     launch = line("graph_launch", 71, TWO, result=5)
     line("stream_synchronize", ONE)
+    assert unmapped(line) == [(launch.seq, line.count - 1)]
+
+
+def test_a_graph_that_is_destroyed_lives_on_in_what_was_made_of_it(line: Line) -> None:
+    graph(line)
+    line("graph_destroy", 70)
+    launch = line("graph_launch", 71, TWO, result=5)
     assert unmapped(line) == [(launch.seq, line.count - 1)]
 
 

@@ -73,9 +73,9 @@ def test_a_handle_number_that_comes_back_is_other_memory(line: Line) -> None:
 def test_one_unmap_may_end_several_mappings_and_leaves_their_neighbours(line: Line) -> None:
     for number in range(4):
         line.back(A + number * G, 1 + number)
-    line("unmap", A + G, 2 * G)
+    last = line("unmap", A + G, 2 * G)
     assert [mapping.address for mapping in line.state.mappings] == [A, A + 3 * G]
-    assert [ended.address for ended in line.state.ended] == [A + G, A + 2 * G]
+    assert [(ended.address, ended.ended) for ended in line.state.ended] == [(A + G, last.seq), (A + 2 * G, last.seq)]
 
 
 def test_rights_are_per_device_and_lowering_them_is_told(line: Line) -> None:
@@ -118,7 +118,7 @@ def test_parts_of_a_plain_allocation_end_with_it(line: Line) -> None:
     (part,) = line.state.parts(0x50_0000 + 90, 50)
     assert (part.mapping, part.low, part.high) == (None, 90, 100)
     line("free", 0x50_0000)
-    assert line.state.parts(0x50_0000, 8) == []
+    assert line.state.parts(0x50_0000 + 90, 50) == line.state.parts(0x50_0000, 8) == []
     assert [memory.ended for memory in line.state.ended] == [part.memory.ended] != [OPEN]
 
 
@@ -135,3 +135,41 @@ def test_releasing_twice_ends_memory_once(line: Line) -> None:
     line("release", 1)
     line("release", 1)
     assert line.state.ended == []
+
+
+def test_what_was_taken_in_a_range(line: Line) -> None:
+    """Reservations and plain allocations; the first address behind either is free, and so is the range's own end."""
+    line("alloc", 100, 0, 0, result=A - 100)
+    taken = line.state.taken_in
+    (memory,) = line.state.allocations
+    assert [taken(low, high) for low, high in ((A - 200, A - 100), (A + 4 * G, B))] == [None, None]
+    assert taken(A - 200, A - 99) is taken(A - 1, A) is memory
+    for low, high in ((A, A + 1), (A + 4 * G - 1, B), (A - 200, B), (A + G, A + 2 * G)):
+        assert taken(low, high) is line.state.reservations[A]
+    assert taken(A - 1, B + 1) is line.state.reservations[B]
+
+
+def test_a_place_that_is_handed_out_twice_is_the_last_one_s(line: Line) -> None:
+    """A driver that does so is wrong; what it holds can be told all the same."""
+    line("reserve", G, 0, 0, result=A)
+    assert line.state.reservations[A].size == G
+    line("address_free", A, G)
+    assert line.state.reservation_at(A) is None
+    for handle in (1, 2):
+        line.back(B, handle)
+        line("alloc", 100 * handle, 0, 0, result=0x50_0000)
+    (mapping,), (memory,) = line.state.mappings, line.state.allocations
+    assert (mapping.memory.handle, memory.size) == (2, 200)
+    line("unmap", B, G)
+    line("free", 0x50_0000)
+    assert (line.state.mappings, line.state.allocations, line.state.mapping_at(B)) == ((), (), None)
+
+
+def test_what_is_not_there_is_not_counted(line: Line) -> None:
+    for kind, args, result in (
+        ("retain", (A,), 9), ("release", (9,), None), ("map", (A, G, 9, 0), None), ("unmap", (A, G), None),
+        ("free", (A,), None), ("address_free", (A + G, G), None),
+    ):  # fmt: skip
+        line(kind, *args, result=result)
+        assert (line.state.mappings, line.state.handles, line.state.ended) == ((), {}, [])
+    assert list(line.state.reservations) == [A, B]
