@@ -42,6 +42,14 @@ def gone(pid):
         return True
 
 
+def parent_of(pid):
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def born_of(nursery):
+    return int(Path(f"/proc/{nursery}/task/{nursery}/children").read_text() or 0)
+
+
 def eventually(condition, seconds=20.0):
     deadline = time.monotonic() + seconds
     while not condition():
@@ -86,6 +94,45 @@ def test_a_child_that_was_killed_from_outside_between_two_programs_is_replaced(b
     assert made.keeper.pid != first
 
 
+def test_a_child_that_went_with_its_nursery_is_replaced(bench):
+    made = bench("reference")
+    made.run(PROGRAM)
+    os.kill(parent_of(made.keeper.pid), signal.SIGKILL)
+    with pytest.raises(Ended, match="ended with the process that had started it"):
+        made.run(PROGRAM)
+    eventually(lambda: made.run(PROGRAM).judge.witnesses)
+
+
+LOOKS_AROUND = """
+import os, sys
+from vmm_reference.subject import reference
+
+print("born", flush=True)
+
+class Looks:
+    name, version = "looks", "1"
+
+    def flags(self, revision):
+        vendors = [name for name in sys.modules if name.partition(".")[0] in ("cuda", "hip")]
+        raise RuntimeError([os.getcwd(), os.environ.get("VMM_TEST_BORN"), os.getpid() == os.getpgid(0), vendors])
+
+looks = Looks()
+"""
+
+
+def test_a_child_is_born_into_what_its_parent_has_now(bench, tmp_path, monkeypatch, capfd):
+    bench("reference").missing()  # the nursery is older than all that follows
+    made = bench("looks:looks")
+    made.keeper._discard()
+    (tmp_path / "looks.py").write_text(LOOKS_AROUND)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("VMM_TEST_BORN", "here")
+    answer = made.run(PROGRAM).history.events
+    assert str([str(tmp_path), "here", True, []]) in str(answer)
+    assert capfd.readouterr().out == "born\n"
+
+
 def test_an_interrupt_ends_the_child_so_that_no_answer_is_taken_for_another(bench, monkeypatch):
     made = bench("vmm_reference.mutants.violent:hangs", 60)
     made.missing()
@@ -110,14 +157,16 @@ def test_no_child_outlives_the_harness(tmp_path, number):
     harness = subprocess.Popen([sys.executable, "-c", code, *asked], cwd=tmp_path, stdout=-1, stderr=-3)
     children = Path(f"/proc/{harness.pid}/task/{harness.pid}/children")
     eventually(lambda: children.read_text())
-    child = int(children.read_text())
+    nursery = int(children.read_text())
+    eventually(lambda: born_of(nursery))
+    child = born_of(nursery)
     time.sleep(1)
     harness.send_signal(number)
     output, _ = harness.communicate(timeout=60)
     assert harness.returncode == (-9 if number == signal.SIGKILL else 3)
     if number == signal.SIGINT:
         assert b"hangs 0: partial" in output
-    eventually(lambda: gone(child))
+    eventually(lambda: gone(child) and gone(nursery))
 
 
 def fault(**changes):

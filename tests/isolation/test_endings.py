@@ -11,6 +11,7 @@ from vmm_conformance.invocation import BadInvocation, Invocation
 from vmm_conformance.programs.files import from_data
 from vmm_conformance.reporting import json_report
 from vmm_conformance.running import endings
+from vmm_conformance.running.ended import TIMEOUT
 from vmm_conformance.running.isolated.process import KEEPER
 from vmm_conformance.running.results import ItemResult
 from vmm_conformance.running.session import Options, plan, resolve_known, run_item
@@ -28,6 +29,7 @@ def items_of(spec, options, contract="flags"):
 @pytest.mark.parametrize("subject", VIOLENT, ids=lambda subject: subject.name)
 def test_each_way_to_end_is_a_verdict_with_the_program_that_led_there(subject, monkeypatch):
     monkeypatch.setattr(endings, "MOST", 2)
+    monkeypatch.setitem(endings.SHRINKING, TIMEOUT, 1)
     first, *others = items_of(f"{MODULE}:{subject.name}", ISOLATED)
     result = run_item(first, ISOLATED)
     assert result.state == subject.kind

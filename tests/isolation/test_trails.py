@@ -13,6 +13,7 @@ from vmm_conformance.cli import main
 from vmm_conformance.history.events import CALLS, Event, History, follow
 from vmm_conformance.history.files import dumps
 from vmm_conformance.running import endings
+from vmm_conformance.running.ended import TIMEOUT
 from vmm_conformance.running.histories import load_history
 from vmm_conformance.running.isolated.trail import Trail, trail_in
 from vmm_conformance.running.session import Options, plan, resolve_known, run_item
@@ -80,7 +81,8 @@ def test_a_crash_keeps_the_driver_calls_that_led_there(own):
 
 @pytest.mark.parametrize("name", ["killed", "hangs"])
 def test_it_lies_beside_the_report_and_in_its_bundle(own, name, capsys, monkeypatch):
-    monkeypatch.setattr(endings, "MOST", 2)
+    monkeypatch.setattr(endings, "MOST", 1)
+    monkeypatch.setitem(endings.SHRINKING, TIMEOUT, 1)
     spec = f"{VIOLENT}:{name}"
     asked = ["run", "--subject", spec, "--budget", "smoke", "--isolation", "process", "--timeout", "1"]
     assert main([*asked, "--report", "report"]) == 3

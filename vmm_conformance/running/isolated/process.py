@@ -1,16 +1,14 @@
-"""The parent's side: starts a child, asks it, watches it, and tells how it ended."""
+"""The parent's side: has a child born, asks it, watches it, and tells how it ended."""
 
 from __future__ import annotations
 
 import atexit
-import json
 import os
 import re
 import signal
-import subprocess
-import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Pipe
 from pathlib import PurePath
 from typing import Any, Final
@@ -18,6 +16,7 @@ from typing import Any, Final
 from vmm_conformance.running.dying import ended_how
 from vmm_conformance.running.ended import CRASH, TIMEOUT, Ended
 from vmm_conformance.running.isolated.child import TELL_STACK, Answer, Request
+from vmm_conformance.running.isolated.nursery import Nursery
 from vmm_conformance.running.isolated.trail import trail_in
 from vmm_conformance.running.journal import SIZE, Journal
 
@@ -28,29 +27,20 @@ MAKING: Final = 120.0
 _LOOKING: Final = 0.25
 _ENDING: Final = 5.0
 _STACK_ROOM: Final = 1 << 16
-_BOOT: Final = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[1]);"
-    " from vmm_conformance.running.isolated.child import main; main(sys.argv[2:])"
-)
 _FRAME: Final = re.compile(r'^  File "(.*)", line (\d+) in (.*)$', re.MULTILINE)
 
 
 class Child:
     """One child process, in a session of its own so that what it starts ends with it."""
 
-    def __init__(self) -> None:
+    def __init__(self, nursery: Nursery) -> None:
         self._notes, self._stack, self._trail = _shared("journal", SIZE), _shared("stack", 0), _shared("trail", 0)
         self._journal = Journal(self._notes)
         self._connection, theirs = Pipe()
-        files = (theirs.fileno(), self._notes, self._stack, self._trail)
-        command = [sys.executable, "-c", _BOOT, json.dumps(sys.path), *map(str, (*files, os.getpid()))]
-        self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=files, start_new_session=True)
+        self._nursery = nursery
+        self._code: int | None = None
+        self.pid = nursery.bear((theirs.fileno(), self._notes, self._stack, self._trail))
         theirs.close()
-
-    @property
-    def pid(self) -> int:
-        """The process' id."""
-        return self._process.pid
 
     def ask(self, request: Request, patience: float) -> Answer:
         """The answer to ``request``. Raises `Ended` if there is none, or no journal entry for ``patience`` seconds."""
@@ -91,18 +81,25 @@ class Child:
 
     def _ended(self) -> Ended:
         try:
-            code = self._process.wait(_ENDING)
-        except subprocess.TimeoutExpired:
-            how = "closed its connection to the harness"
+            code = self._waited(_ENDING)
+        except (EOFError, OSError):
+            how = "ended with the process that had started it, as if that had been killed"
         else:
-            how = ended_how(code)
+            how = "closed its connection to the harness" if code is None else ended_how(code)
         return Ended(CRASH, how, self._journal.read()[1], _frames(self._stack))
+
+    def _waited(self, seconds: float | None) -> int | None:
+        """Its return code, once it ended; None if it does not within so many seconds."""
+        if self._code is None:
+            self._code = self._nursery.code(seconds)
+        return self._code
 
     def close(self) -> None:
         """End it, and whatever it started, at once."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
-        self._process.wait()
+        with suppress(EOFError, OSError):  # the nursery is gone, and its child with it
+            self._waited(None)
         self._connection.close()
         self._journal.close()
         os.close(self._notes)
@@ -114,6 +111,7 @@ class Keeper:
     """The child of this process: started when it is needed, and after it ended once more."""
 
     def __init__(self) -> None:
+        self._nursery: Nursery | None = None
         self._child: Child | None = None
         self.started = 0
 
@@ -125,22 +123,50 @@ class Keeper:
     def ask(self, request: Request, patience: float) -> Answer:
         """As `Child.ask`. A child that gave no answer, or says that it is spent, is not asked again."""
         if self._child is None:
-            self._child = Child()
-            self.started += 1
+            self._child = self._fresh()
         settled = False
         try:
             answer = self._child.ask(request, patience)
             settled = not answer.spent
         finally:  # an interrupt too: the answer to this request must not be taken for that to another
             if not settled:
-                self.close()
+                self._discard()
         return answer
 
-    def close(self) -> None:
-        """End the child."""
+    def _fresh(self) -> Child:
+        if self._nursery is not None and not self._nursery.alive:
+            self._end_nursery()
+        if self._nursery is None:
+            self._nursery = Nursery()
+        with self._talk():
+            child = Child(self._nursery)
+        self.started += 1
+        return child
+
+    def _discard(self) -> None:
         child, self._child = self._child, None
         if child is not None:
-            child.close()
+            with self._talk():
+                child.close()
+
+    @contextmanager
+    def _talk(self) -> Iterator[None]:
+        """With the nursery, which is of no more use if the talk was cut short, as by an interrupt."""
+        try:
+            yield
+        except BaseException:
+            self._end_nursery()
+            raise
+
+    def _end_nursery(self) -> None:
+        nursery, self._nursery = self._nursery, None
+        if nursery is not None:
+            nursery.close()
+
+    def close(self) -> None:
+        """End the child, and the process that it came from."""
+        self._discard()
+        self._end_nursery()
 
 
 KEEPER: Final = Keeper()
