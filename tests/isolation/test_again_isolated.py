@@ -20,7 +20,7 @@ from vmm_conformance.running.session import Options
 from vmm_conformance.running.subjects import SubjectNotFound, resolve_subject
 from vmm_reference.mutants.violent import VIOLENT
 
-ISOLATED = Options(isolation="process", timeout=5)
+ISOLATED = Options(isolation="process")
 SPEC = "vmm_reference.mutants.violent:killed"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from vmm_conformance import check
@@ -19,7 +21,8 @@ from vmm_reference.mutants import MUTANTS
 from vmm_reference.mutants.violent import FATAL_READ, VIOLENT
 
 MODULE = "vmm_reference.mutants.violent"
-ISOLATED = Options("smoke", isolation="process", timeout=1)
+ISOLATED = Options("smoke", isolation="process")
+IMPATIENT = replace(ISOLATED, timeout=1)
 
 
 def items_of(spec, options, contract="flags"):
@@ -30,8 +33,9 @@ def items_of(spec, options, contract="flags"):
 def test_each_way_to_end_is_a_verdict_with_the_program_that_led_there(subject, monkeypatch):
     monkeypatch.setattr(endings, "MOST", 2)
     monkeypatch.setitem(endings.SHRINKING, TIMEOUT, 1)
-    first, *others = items_of(f"{MODULE}:{subject.name}", ISOLATED)
-    result = run_item(first, ISOLATED)
+    options = IMPATIENT if subject.kind == TIMEOUT else ISOLATED
+    first, *others = items_of(f"{MODULE}:{subject.name}", options)
+    result = run_item(first, options)
     assert result.state == subject.kind
     (ending,) = result.endings
     assert (ending.kind, ending.how, ending.op) == (subject.kind, subject.how, FATAL_READ - 1)

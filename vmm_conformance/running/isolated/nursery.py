@@ -100,7 +100,7 @@ def main(arguments: Sequence[str]) -> None:
 def _warm() -> None:
     """Import what every child needs, and let no collection copy its memory."""
     from vmm_conformance.contracts import CONTRACTS
-    from vmm_conformance.running import session  # noqa: F401
+    from vmm_conformance.running import benches, subjects  # noqa: F401
     from vmm_conformance.running.isolated import child  # noqa: F401
     from vmm_conformance.running.plugs import plug
 
