@@ -50,7 +50,7 @@ def run(program: Program, subject: Any, open_driver: OpenDriver) -> History:
     history = History({"contract": program.contract, "configuration": program.configuration, "options": options})
     try:
         driver: Driver = getattr(subject, "driver", open_driver)(options)
-        history.header.update(_facts(driver))
+        history.header.update(_facts(driver, options))
         recorder = Recorder(driver, history)
     except Exception as error:  # whatever a driver does is a verdict, never a traceback of ours
         return _with_note(history, "unusable", error)
@@ -94,7 +94,7 @@ def driver_options(configuration: ops.Configuration) -> DriverOptions:
     )
 
 
-def _facts(driver: Driver) -> dict[str, Any]:
+def _facts(driver: Driver, options: DriverOptions) -> dict[str, Any]:
     """What the driver says of itself, for the header."""
     count = driver.device_count
     peers = tuple((a, b) for a in range(count) for b in range(count) if a != b and driver.can_access_peer(a, b))
@@ -104,16 +104,17 @@ def _facts(driver: Driver) -> dict[str, Any]:
         "capabilities": driver.capabilities,
         "devices": count,
         "peers": peers,
-        "not_applicable": _not_applicable(driver),
+        "not_applicable": _not_applicable(driver, options),
     }
 
 
-def _not_applicable(driver: Driver) -> dict[str, str]:
+def _not_applicable(driver: Driver, options: DriverOptions) -> dict[str, str]:
     """Invariants that this driver cannot break, each with the reason."""
     reasons = {
         "DRIVER-6": "a device does not tell its page sizes; `vmm-conformance probe` shows both granularities"
         if driver.real
         else "",
+        "DRIVER-56": "it has one device" if driver.device_count == 1 < options.devices else "",
         "DRIVER-75": "" if driver.capabilities.unmap_waits else "it declares that unmap does not wait",
         "DRIVER-76": "" if isinstance(driver, HoldingDriver) else "none of its streams can be held",
     }

@@ -25,6 +25,7 @@ from vmm_conformance.contracts import (
 from vmm_conformance.history.events import HARNESS, History
 from vmm_conformance.programs import reservation as ops
 from vmm_conformance.programs.program import Program
+from vmm_conformance.running.fitted import fitted
 from vmm_conformance.running.opened import OpenDriver, opened
 from vmm_conformance.running.outcome import Outcome
 from vmm_conformance.running.recorder import Recorder
@@ -57,6 +58,7 @@ def run(program: Program, subject: Any, open_driver: OpenDriver) -> History:
     options = driver_options(program.configuration)
     history = History()
     with opened(open_driver, options) as driver:
+        program = fitted(program, driver)
         history.header.update(header(program, subject, driver, options))
         running = _Run(program.configuration, subject, Recorder(driver, history))
         for number, operation in enumerate(program.operations):

@@ -6,11 +6,12 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
-from vmm_conformance.contracts import DriverCapabilities, DriverOptions, Granularity, capability
+from vmm_conformance.contracts import Driver, DriverCapabilities, DriverOptions, Granularity, capability
 from vmm_conformance.history.events import HARNESS, History
 from vmm_conformance.history.observe import observations
 from vmm_conformance.programs import skip_remap as ops
 from vmm_conformance.programs.program import Program
+from vmm_conformance.running.fitted import fitted
 from vmm_conformance.running.opened import OpenDriver, opened
 from vmm_conformance.running.recorder import Recorder
 from vmm_conformance.running.step_run import StepRun
@@ -67,18 +68,31 @@ def driver_options(configuration: ops.Configuration) -> DriverOptions:
     )
 
 
+def _fitted(program: Program, driver: Driver) -> Program:
+    """``program`` for what ``driver`` is, and for what it can do."""
+    program, can = fitted(program, driver), driver.capabilities
+    configuration = replace(
+        program.configuration,
+        unmap_spans=can.unmap_spans_mappings,
+        access_spans=can.set_access_spans_mappings,
+        partial_map=can.partial_map,
+    )
+    return replace(program, configuration=configuration)
+
+
 def _run_once(program: Program, subject: Any, open_driver: OpenDriver) -> History:
     options = driver_options(program.configuration)
-    history = History(
-        {
-            "contract": program.contract,
-            "configuration": program.configuration,
-            "options": options,
-            "traced": bool(capability(subject, "traced")),
-        }
-    )
     with ExitStack() as stack:
         driver = stack.enter_context(opened(open_driver, options))
+        program = _fitted(program, driver)
+        history = History(
+            {
+                "contract": program.contract,
+                "configuration": program.configuration,
+                "options": options,
+                "traced": bool(capability(subject, "traced")),
+            }
+        )
         run = StepRun(program, subject, Recorder(driver, history))
         if any(isinstance(operation, ops.Step) and operation.probe for operation in program.operations):
             stack.enter_context(visible_locks(run.duel))

@@ -25,13 +25,14 @@ from vmm_conformance.contracts import (
 from vmm_conformance.history.events import HARNESS, History
 from vmm_conformance.programs import vmm_allocator as ops
 from vmm_conformance.programs.program import Program
-from vmm_conformance.running.opened import OpenDriver, opened, tolerance
+from vmm_conformance.running.fitted import fitted
+from vmm_conformance.running.opened import OpenDriver, opened
 from vmm_conformance.running.outcome import Outcome, attempt
 from vmm_conformance.running.recorder import Recorder
 from vmm_conformance.running.scheduler import Scheduler
 from vmm_conformance.running.threads import visible_locks
 from vmm_conformance.running.vmm_caller import Alias, Block, Caller, Request, looked_up
-from vmm_conformance.running.vmm_facts import device_configs, driver_options, header
+from vmm_conformance.running.vmm_facts import device_configs, driver_options, found_options, header
 from vmm_conformance.running.vmm_requests import Requests
 
 _OK: Final[Outcome] = {"status": "ok", "code": "", "message": ""}
@@ -42,9 +43,11 @@ def run(program: Program, subject: Any, open_driver: OpenDriver) -> History:
     options = driver_options(program.configuration)
     history = History()
     with opened(open_driver, options) as driver:
+        program = fitted(program, driver)
+        options = found_options(options, driver)
         recorder = Recorder(driver, history)
         streams = [recorder.harness.stream_create(device) for device in range(options.devices)]
-        history.header.update(header(program, subject, options, streams, tolerance(driver)))
+        history.header.update(header(program, subject, driver, options, streams))
         running = _Run(program.configuration, subject, recorder, streams)
         with ExitStack() as stack:
             if running.scheduled and any(type(operation) is ops.Together for operation in program.operations):

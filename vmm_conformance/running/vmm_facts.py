@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
-from vmm_conformance.contracts import HOST_SPACE, DeviceConfig, DriverOptions, Granularity, capability
+from vmm_conformance.contracts import HOST_SPACE, DeviceConfig, Driver, DriverOptions, Granularity, capability
 from vmm_conformance.programs import vmm_allocator as ops
 from vmm_conformance.programs.program import Program
+from vmm_conformance.running.opened import tolerance
 
 CONCURRENT: Final = "ALLOC-80"
+PARTS: Final = "ALLOC-56"
+"""Needs a source that shows in part."""
 
 
 def driver_options(configuration: ops.Configuration) -> DriverOptions:
@@ -22,6 +26,17 @@ def driver_options(configuration: ops.Configuration) -> DriverOptions:
     )
 
 
+def found_options(asked: DriverOptions, driver: Driver) -> DriverOptions:
+    """What ``driver`` has come to be, which on a device is not what it was asked to be."""
+    found = driver.granularity(0)
+    return replace(
+        asked,
+        devices=min(asked.devices, driver.device_count),
+        granularity=found,
+        capacity=asked.capacity if found == asked.granularity else driver.mem_info(0).free,
+    )
+
+
 def device_configs(configuration: ops.Configuration, streams: Sequence[int]) -> tuple[DeviceConfig, ...]:
     """The devices of the allocator."""
     return tuple(
@@ -31,7 +46,7 @@ def device_configs(configuration: ops.Configuration, streams: Sequence[int]) -> 
 
 
 def header(
-    program: Program, subject: Any, options: DriverOptions, streams: Sequence[int], tolerance: int
+    program: Program, subject: Any, driver: Driver, options: DriverOptions, streams: Sequence[int]
 ) -> dict[str, Any]:
     """What a judge must know. ``spaces`` are the memory spaces that programs name, the host's last."""
     declared = capability(subject, "spaces")
@@ -46,7 +61,10 @@ def header(
         "spaces": (served[0], served[-1], HOST_SPACE),
         "scheduled": scheduled,
         "rounds": program.configuration.rounds,
-        "tolerance": tolerance,
-        "not_applicable": {} if scheduled else {CONCURRENT: "the subject declares scheduled=False"},
+        "tolerance": tolerance(driver),
+        "not_applicable": {
+            **({} if scheduled else {CONCURRENT: "the subject declares scheduled=False"}),
+            **({} if driver.capabilities.partial_map else {PARTS: "the driver maps no part of a handle"}),
+        },
         **{name: capability(subject, name) for name in names},
     }

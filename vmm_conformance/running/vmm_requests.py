@@ -111,8 +111,10 @@ class Requests:
         if block is None or named is None:
             return None
         device, address = named
-        whole = operation.granules == ops.WHOLE
-        size = self.caller.committed(block) if whole else max(0, operation.granules) * self.caller.granule
+        committed = self.caller.committed(block)
+        size = committed if operation.granules == ops.WHOLE else max(0, operation.granules) * self.caller.granule
+        if 0 < size < committed and not self.caller.recorder.driver.capabilities.partial_map:
+            size = committed  # the driver maps no part of a handle, whoever asks
         slice = self.caller.slice(block.device, operation.reservation, operation.offset, size, operation.place)
         if slice is None:
             return None
