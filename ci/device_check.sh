@@ -9,8 +9,9 @@
 #
 #   pip wheel --wheel-dir DIR '.[cuda,html]'        # or hip; for an emulated driver '.[emulation,cuda,html]'
 #
-# Without it, the project is taken as it is installed for --python. Exit status: 0 everything holds, 1 something is
-# broken, 2 usage, 3 there is no such driver here, or time ran out.
+# Without it, the project is taken as it is installed for --python. Of a device no more memory is taken than half of what
+# is free; --driver cuda,memory=8G takes less. Exit status: 0 everything holds, 1 something is broken or could not be
+# judged, 2 usage, 3 there is no such driver here, or time ran out.
 set -euo pipefail
 
 usage() {
@@ -42,10 +43,14 @@ if [ -n "$wheels" ]; then
   esac
   environment=$(mktemp -d)
   trap 'rm -rf "$environment"' EXIT
-  "$python" -m venv "$environment"
-  python=$environment/bin/python
-  "$python" -m pip install --quiet --disable-pip-version-check --no-index --find-links "$wheels" \
-    "vmm-conformance[$extras]"
+  install=(-m pip install --quiet --disable-pip-version-check --no-index --find-links "$wheels")
+  if "$python" -m venv "$environment" > "$report/install.txt" 2>&1; then
+    python=$environment/bin/python
+  else # a Python without ensurepip makes none
+    export PYTHONPATH=$environment/packages${PYTHONPATH:+:$PYTHONPATH}
+    install+=(--target "$environment/packages" --upgrade)
+  fi
+  "$python" "${install[@]}" "vmm-conformance[$extras]" 2>&1 | tee -a "$report/install.txt"
 fi
 
 broken=0 late=0
@@ -57,8 +62,12 @@ step() {
   timeout --signal=INT --kill-after=20 --preserve-status "$seconds" "$python" -P -m vmm_conformance.cli "$@" 2>&1 |
     tee "$report/$name.txt" || status=$?
   echo "== $name: exit status $status after $((SECONDS - begun)) s"
+  case $status in
+    0 | 3) ;;
+    130 | 137) [ $((SECONDS - begun)) -ge "$seconds" ] || broken=1 ;; # interrupted once more, while it reported
+    *) broken=1 ;;
+  esac
   [ $((SECONDS - begun)) -lt "$seconds" ] || late=1
-  case $status in 0 | 3) ;; *) broken=1 ;; esac
   return "$status"
 }
 
@@ -68,9 +77,10 @@ step 80 driver run --subject "$driver" "${isolated[@]}" --report "$report/driver
 step 60 reference run --subject reference --contract skip-remap --contract flags "${isolated[@]}" \
   --report "$report/reference" || true
 
-"$python" -P - "$report" << 'END' | tee "$report/summary.txt"
+"$python" -P - "$report" << 'END' | tee "$report/summary.txt" || broken=1
 import json, pathlib, sys
 
+unjudged = False
 for name in ("driver", "reference"):
     file = pathlib.Path(sys.argv[1], name, "report.json")
     if not file.is_file():
@@ -78,9 +88,15 @@ for name in ("driver", "reference"):
         continue
     told = json.loads(file.read_text("utf-8"))
     under, overall = told["driver"], told["overall"]
+    verdicts = [(each["verdict"], each["id"]) for section in told["subjects"] for each in section["invariants"]]
+    lost = [id for verdict, id in verdicts if verdict in ("unknown", "crash", "timeout")]
+    if lost:
+        print(f"{name}: could not be judged: {', '.join(lost)}")
+        unjudged = True
     what = "a real device" if under["real"] else "no device: the driver is the host's or emulated"
     versions = ", ".join(f"{part} {version}" for part, version in under["versions"].items()) or "no versions"
     print(f"{name}: {overall} over {under['name']} ({what}; {versions})")
+sys.exit(unjudged)
 END
 "$python" -P -m vmm_conformance.cli report "$report/driver" "$report/reference" -o "$report/index.html" > "$report/page.txt" 2>&1 ||
   cat "$report/page.txt"

@@ -61,9 +61,9 @@ OPTIONS: Final = (
     Option(
         "driver",
         "NAME",
-        "what subjects allocate from: host, hip, cuda, emulated-hip or emulated-cuda; all but hip and cuda"
-        " take ,quirk=ID, and the emulated ones ,devices=NUMBER; or own: what a process that is a subject has itself"
-        " (default: host)",
+        "what subjects allocate from: host, hip, cuda, emulated-hip or emulated-cuda; all but hip and cuda take"
+        " ,quirk=ID, all but host ,memory=SIZE, and the emulated ones ,devices=NUMBER; or own: what a process that is"
+        " a subject has itself (default: host)",
     ),
     Option(
         "budget",

@@ -38,6 +38,7 @@ class FakeCalls:
         self.answers: dict[str, Any] = {
             "device_count": 1,
             "device_name": "Fake GPU",
+            "mem_info": (0, 0),
             "has_virtual_memory": True,
             "can_access_peer": False,
             "declared": DriverCapabilities(progress=False),

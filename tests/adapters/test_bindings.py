@@ -286,6 +286,33 @@ def test_the_plain_driver_of_a_vendor_knows_an_emulated_library(name: str) -> No
     library_driver.close()
 
 
+_HOLDING = """
+import sys
+from threading import Thread
+from vmm_conformance.drivers.emulated.library import load
+from vmm_conformance.drivers.opening import calls_of
+from vmm_conformance.drivers.queues import Gate
+
+load(sys.argv[1])
+calls, gate = calls_of(sys.argv[1]), Gate()
+calls.use(0)
+stream = calls.stream_create()
+calls.host_function(gate.function, gate.data, stream)
+waiting = Thread(target=calls.stream_synchronize, args=(stream,))
+waiting.start()
+waiting.join(0.1)
+print("held", waiting.is_alive())
+gate.open()
+waiting.join()
+"""
+
+
+def test_a_stream_is_held_without_the_interpreters_lock(name: str) -> None:
+    command = [sys.executable, "-c", _HOLDING, name.removeprefix("emulated-")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "held True\n"), done.stderr
+
+
 # -- names, and what is missing
 
 
@@ -294,11 +321,13 @@ def test_the_plain_driver_of_a_vendor_knows_an_emulated_library(name: str) -> No
     [
         ("tpu", "unknown driver 'tpu'; accepted: host, hip, cuda, emulated-hip, emulated-cuda"),
         ("host,speed=9", "driver 'host,speed=9': host takes quirk=ID, not 'speed=9'"),
-        ("cuda,quirk=Q-01", "driver 'cuda,quirk=Q-01': cuda takes no parameters, not 'quirk=Q-01'"),
+        ("cuda,quirk=Q-01", "driver 'cuda,quirk=Q-01': cuda takes memory=SIZE, as in memory=4G, not 'quirk=Q-01'"),
+        ("hip,memory=4g", "driver 'hip,memory=4g': hip takes memory=SIZE, as in memory=4G, not 'memory=4g'"),
         ("host,devices=2", "driver 'host,devices=2': host takes quirk=ID, not 'devices=2'"),
         (
             "emulated-hip,devices=0",
-            "driver 'emulated-hip,devices=0': emulated-hip takes quirk=ID and devices=NUMBER, not 'devices=0'",
+            "driver 'emulated-hip,devices=0': emulated-hip takes quirk=ID, devices=NUMBER and memory=SIZE, as in"
+            " memory=4G, not 'devices=0'",
         ),
         ("host,quirk=Q-77", "unknown quirk 'Q-77'; accepted: Q-01, "),
         ("host,quirk=Q-26", "quirk Q-26 cannot be had on a host driver: "),
@@ -322,6 +351,22 @@ def test_an_emulated_machine_has_the_devices_that_it_was_given_and_the_variables
     monkeypatch.setenv(variable, "7")
     with pytest.raises(DriverUnavailable, match=r"devices=3' finds no device; is one visible to this process\?"):
         opener(f"{name},devices=3")(DriverOptions())
+
+
+def test_no_more_of_a_device_is_taken_than_was_said(name: str) -> None:
+    driver = opener(f"{name},memory=16M")(DriverOptions(capacity=64 << 20))
+    assert driver.mem_info() == (16 << 20, 64 << 20)
+    with pytest.raises(DriverError) as raised:
+        driver.create((16 << 20) + G)
+    assert raised.value.status == Status.OUT_OF_MEMORY
+    driver.create(16 << 20)
+    assert driver.mem_info() == (0, 64 << 20)
+    driver.close()
+
+
+def test_sizes_are_read_with_their_units() -> None:
+    sizes = [parse(f"cuda,memory={text}").memory for text in ("4096", "3K", "2M", "1G", "1T")]
+    assert sizes == [4096, 3 << 10, 2 << 20, 1 << 30, 1 << 40]
 
 
 _HIDDEN = dict.fromkeys(("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"), "-1")

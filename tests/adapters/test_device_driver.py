@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from threading import Thread
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from adapter_world import FakeCalls
@@ -51,7 +51,43 @@ def test_it_takes_of_the_devices_what_there_are(calls: FakeCalls) -> None:
 def test_peers_are_given_access_at_the_start() -> None:
     calls = FakeCalls(device_count=2, can_access_peer=lambda device, peer: (device, peer) == (1, 0))
     _driver(calls, devices=2)
-    assert [call for call in calls.asked if call[0] in ("use", "enable_peer")] == [("use", 1), ("enable_peer", 0)]
+    assert [call for call in calls.asked if call[0] in ("use", "enable_peer")][:2] == [("use", 1), ("enable_peer", 0)]
+
+
+GIB: Final = 1 << 30
+
+
+@pytest.mark.parametrize(("memory", "taken"), [(0, 32 * GIB), (4 * GIB, 4 * GIB), (48 * GIB, 32 * GIB)])
+def test_of_a_device_no_more_is_taken_than_was_said_and_half_of_what_is_free_at_most(memory: int, taken: int) -> None:
+    free = [64 * GIB]
+
+    def create(size: int, _: int) -> int:
+        free[0] -= size
+        return free[0]
+
+    calls = FakeCalls(mem_info=lambda: (free[0], 80 * GIB), create=create)
+    driver = DeviceDriver(calls, DriverOptions(), memory)  # type: ignore[arg-type]
+    assert driver.mem_info() == (taken, 80 * GIB)
+    driver.create(taken - GIB)
+    driver.create(GIB // 2)
+    assert driver.mem_info().free == GIB // 2
+    driver.create(GIB)
+    driver.create(-1, device=-1)
+    sizes = [call[1] for call in calls.asked if call[0] == "create"]
+    # More than is left is asked for as more than the device has, so that it is the device that refuses.
+    assert sizes == [taken - GIB, GIB // 2, GIB + 64 * GIB - taken, (1 << 64) - 1]
+
+
+def test_a_device_is_asked_what_is_free_only_where_memory_may_be_short() -> None:
+    calls = FakeCalls(mem_info=(64 * GIB, 64 * GIB))
+    driver = _driver(calls)
+    driver.mem_info()
+    del calls.asked[:]
+    for _ in range(3):
+        driver.create(8 * GIB)
+    assert [name for name, *_ in calls.asked] == ["create"] * 3
+    driver.create(9 * GIB)
+    assert [name for name, *_ in calls.asked[3:]] == ["use", "mem_info", "create"]
 
 
 def test_a_held_stream_is_a_function_that_waits_without_the_interpreter(calls: FakeCalls) -> None:

@@ -26,7 +26,7 @@ def check(tmp_path):
     return run
 
 
-@pytest.mark.parametrize("driver", ["host", "emulated-cuda"])
+@pytest.mark.parametrize("driver", ["host", "emulated-cuda,devices=1"])
 def test_it_leaves_all_that_was_found_and_says_whether_a_device_was_there(check, driver, tmp_path):
     if facts(driver).missing:
         pytest.skip(facts(driver).missing)
@@ -67,6 +67,22 @@ def test_its_status_is_that_of_the_worst_step(check, tmp_path, statuses, expecte
     done = check("--driver", "host", "--python", str(stand_in))
     assert done.returncode == expected, done.stdout + done.stderr
     assert f"== probe: exit status {statuses[0]} after " in done.stdout
+
+
+def test_what_could_not_be_judged_is_told_and_is_its_status(check, tmp_path):
+    stand_in = tmp_path / "python"
+    cases = f'*probe*) ;; *cli*) exit 3 ;; *) exec {sys.executable} "$@" ;;'
+    stand_in.write_text(f'#!/bin/sh\ncase "$*" in {cases} esac\n', "utf-8")
+    stand_in.chmod(0o755)
+    entries = [{"id": "DRIVER-1", "verdict": "unknown"}, {"id": "DRIVER-2", "verdict": "not exercised"}]
+    told = {"driver": {"name": "host", "real": False, "versions": {}}, "overall": "partial"}
+    report = tmp_path / "out" / "driver" / "report.json"
+    report.parent.mkdir(parents=True)
+    report.write_text(json.dumps({**told, "subjects": [{"invariants": entries}]}), "utf-8")
+    done = check("--driver", "host", "--python", str(stand_in))
+    assert done.returncode == 1, done.stdout + done.stderr
+    summary = (tmp_path / "out" / "summary.txt").read_text("utf-8").splitlines()
+    assert summary[0] == "driver: could not be judged: DRIVER-1"
 
 
 @pytest.mark.parametrize("arguments", [("--driver",), ("--speed", "9")])

@@ -12,6 +12,7 @@ from vmm_conformance.contracts import DriverCapabilities, DriverError, DriverOpt
 from vmm_conformance.contracts.sharing import POSIX_FD
 from vmm_conformance.drivers.calls import DriverUnavailable, answered, ask, unnamed
 from vmm_conformance.drivers.device import DeviceDriver
+from vmm_conformance.drivers.warming import warm_up
 
 _VMM_ATTRIBUTE: Final = 102
 _FD_ATTRIBUTE: Final = 103
@@ -32,6 +33,13 @@ def load_binding() -> Any:
             f"the driver 'cuda' needs cuda-bindings, which cannot be imported ({error}); "
             "pip install 'vmm-conformance[cuda]'"
         ) from None
+
+
+def _host_function(stream: int, function: int, data: int) -> tuple[int]:
+    """``cuLaunchHostFunc``, past the binding, which has loaded the library."""
+    launch = ctypes.CDLL("libcuda.so.1").cuLaunchHostFunc
+    launch.argtypes = (ctypes.c_void_p,) * 3
+    return (int(launch(stream, function, data)),)
 
 
 class CudaCalls:
@@ -254,7 +262,8 @@ class CudaCalls:
         return answered("stream_query", self._cuda.cuStreamQuery, stream)
 
     def host_function(self, function: int, data: int, stream: int) -> None:
-        ask("hold", self._cuda.cuLaunchHostFunc, stream, self._cuda.CUhostFn(function), data)
+        """Past the binding, which calls ``function`` with the interpreter's lock: whoever waits there stops us all."""
+        ask("hold", _host_function, stream, function, data)
 
     def stream_wait_event(self, stream: int, event: int) -> None:
         ask("stream_wait_event", self._cuda.cuStreamWaitEvent, stream, event, 0)
@@ -298,5 +307,6 @@ class CudaCalls:
 class CudaDriver(DeviceDriver):
     """A driver over the NVIDIA GPUs of this machine. Raises `DriverUnavailable` where it cannot be used."""
 
-    def __init__(self, options: DriverOptions) -> None:
-        super().__init__(CudaCalls(), options)
+    def __init__(self, options: DriverOptions, memory: int = 0) -> None:
+        super().__init__(CudaCalls(), options, memory)
+        warm_up(self)

@@ -22,8 +22,8 @@ class DeviceDriver(DeviceSharing):
     Raises `DriverUnavailable` where there is no device to drive.
     """
 
-    def __init__(self, calls: Calls, options: DriverOptions) -> None:
-        super().__init__(calls, options)
+    def __init__(self, calls: Calls, options: DriverOptions, memory: int = 0) -> None:
+        super().__init__(calls, options, memory)
         self.refusals = []
         self._staging = Staging(calls.host_alloc, calls.host_free)
         self._queues: dict[int, Queue] = {}

@@ -20,6 +20,8 @@ from vmm_conformance.contracts import (
 from vmm_conformance.drivers.calls import EMULATED, WORD, Calls, DriverUnavailable
 from vmm_conformance.drivers.holdings import Holdings
 
+_LARGEST: Final = 2 << 20
+"""A multiple of every vendor's granularity."""
 _ACCESSES: Final = {int(access): access for access in Access}
 
 
@@ -28,9 +30,13 @@ class DeviceMemory:
 
     A space that needs a larger alignment than the device gives gets a larger allocation. ``real`` is False where the
     vendor's library turns out to be an emulated one.
+
+    ``memory`` is how many bytes of each device may be taken, 0 for no such limit; of a real one it is half of what is
+    free at most. What is above it counts as taken by somebody else: `mem_info` tells of the rest, and who asks for more
+    than that asks the device for more than it has, so that the refusal is its own.
     """
 
-    def __init__(self, calls: Calls, options: DriverOptions) -> None:
+    def __init__(self, calls: Calls, options: DriverOptions, memory: int = 0) -> None:
         self.options = options
         self._calls = calls
         self.name = calls.name
@@ -40,6 +46,31 @@ class DeviceMemory:
         self._lock = threading.RLock()
         self._holdings = Holdings()
         self._reach_peers()
+        self._spared = [self._spare(device, memory) for device in range(self.device_count)]
+        self._room = [0] * self.device_count
+
+    def _spare(self, device: int, memory: int) -> int:
+        """Bytes of a device that are left to others, in whole granules of any device."""
+        if not memory and not self.real:
+            return 0
+        self._calls.use(device)
+        free, _ = self._calls.mem_info()
+        most = free // 2 if self.real else free
+        return -(-(free - min(memory or most, most)) // _LARGEST) * _LARGEST
+
+    def _beyond(self, size: int, device: int) -> int:
+        """``size``, and what is spared as well where more is asked for than is free beside that.
+
+        The device is asked only when what was free last may not do: asking makes it the current one, and whether a call
+        minds which one that is belongs to what is tested.
+        """
+        spared = self._spared[device] if 0 <= device < self.device_count else 0
+        if not spared:
+            return size
+        if size > self._room[device] and size > self.mem_info(device).free:
+            return size + spared
+        self._room[device] -= size
+        return size
 
     @property
     def versions(self) -> dict[str, str]:
@@ -95,7 +126,9 @@ class DeviceMemory:
 
     def mem_info(self, device: int = 0) -> MemoryInfo:
         self._use("mem_info", device)
-        return MemoryInfo(*self._calls.mem_info())
+        free, total = self._calls.mem_info()
+        self._room[device] = max(free - self._spared[device], 0)
+        return MemoryInfo(self._room[device], total)
 
     def address_range(self, address: int) -> Range:
         start, size = self._calls.address_range(address)
@@ -121,7 +154,7 @@ class DeviceMemory:
         self._check_space("create", space)
         if device >= self.device_count:
             self._use("create", device)
-        handle = self._calls.create(size & WORD, device)
+        handle = self._calls.create(self._beyond(size, device) & WORD, device)
         with self._lock:
             self._holdings.created(handle, device)
         return handle
@@ -169,10 +202,10 @@ class DeviceMemory:
         self._check_space("alloc", space)
         self._use("alloc", device)
         alignment = self.options.spaces[space].alignment
-        address = base = self._calls.alloc(size)
+        address = base = self._calls.alloc(self._beyond(size, device))
         if base % alignment:
             self._calls.free(base)
-            base = self._calls.alloc(size + alignment)
+            base = self._calls.alloc(self._beyond(size + alignment, device))
             address = -(-base // alignment) * alignment
         with self._lock:
             self._holdings.allocations[address] = (base, size, device)

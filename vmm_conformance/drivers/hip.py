@@ -13,6 +13,7 @@ from vmm_conformance.contracts import DriverCapabilities, DriverError, DriverOpt
 from vmm_conformance.contracts.sharing import POSIX_FD
 from vmm_conformance.drivers.calls import EMULATED, DriverUnavailable, answered, ask, unnamed
 from vmm_conformance.drivers.device import DeviceDriver
+from vmm_conformance.drivers.warming import warm_up
 
 _VMM_ATTRIBUTE: Final = 89
 _PINNED: Final = 1
@@ -305,5 +306,6 @@ class HipCalls:
 class HipDriver(DeviceDriver):
     """A driver over the AMD GPUs of this machine. Raises `DriverUnavailable` where it cannot be used."""
 
-    def __init__(self, options: DriverOptions) -> None:
-        super().__init__(HipCalls(), options)
+    def __init__(self, options: DriverOptions, memory: int = 0) -> None:
+        super().__init__(HipCalls(), options, memory)
+        warm_up(self)

@@ -2,16 +2,18 @@
 
 ``quirk=Q-01`` makes the host driver, also one under an emulated library, deviate like some driver in the wild.
 ``devices=2`` makes the machine of an emulated one have so many devices, whatever programs ask for, of which the
-variables show some as they do on a real machine (see `visible`). ``own`` stands for whatever a subject in another
-process has there: its subject opens it.
+variables show some as they do on a real machine (see `visible`). ``memory=4G`` is how much of a device may be taken; of
+a real one it is never more than half of what is free. ``own`` stands for whatever a subject in another process has
+there: its subject opens it.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final
 
 from vmm_conformance.contracts import Driver, DriverError, DriverOptions
@@ -28,18 +30,24 @@ REAL: Final = ("hip", "cuda")
 """Those behind which there is a device."""
 EMULATED: Final = ("emulated-hip", "emulated-cuda")
 """Those over an emulated library: their memory is their process's own, and one can be open in it at a time."""
-_TAKES: Final = {**dict.fromkeys((*REAL, OWN), "no parameters"), "host": "quirk=ID"}
-_TAKES_ELSE: Final = "quirk=ID and devices=NUMBER"
+_TAKES: Final = {**dict.fromkeys(REAL, "memory=SIZE, as in memory=4G"), "host": "quirk=ID", OWN: "no parameters"}
+_TAKES_ELSE: Final = "quirk=ID, devices=NUMBER and memory=SIZE, as in memory=4G"
+_MEMORY: Final = re.compile(r"([1-9][0-9]*)([KMGT]?)")
+_SHIFTS: Final = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 
 
 @dataclass(frozen=True, slots=True)
 class DriverSpec:
-    """A driver as it was asked for: ``text`` is name and parameters. ``devices`` is 0 where nothing was said."""
+    """A driver as it was asked for: ``text`` is name and parameters.
+
+    ``devices``, and ``memory`` in bytes of each, are 0 where nothing was said.
+    """
 
     text: str
     name: str
     quirks: tuple[str, ...] = ()
     devices: int = 0
+    memory: int = 0
 
     @property
     def real(self) -> bool:
@@ -52,20 +60,22 @@ def parse(text: str) -> DriverSpec:
     name, *pairs = text.split(",")
     if name not in (*DRIVERS, OWN):
         raise ValueError(f"unknown driver {name!r}; accepted: {', '.join((*DRIVERS, OWN))}")
-    quirks, devices = list[str](), 0
+    quirks, devices, memory = list[str](), 0, 0
     for pair in pairs:
         key, _, value = pair.partition("=")
         if key == "quirk" and name not in (*REAL, OWN):
             quirks += value.split("+")
         elif key == "devices" and name in EMULATED and value.isdecimal() and int(value):
             devices = int(value)
+        elif key == "memory" and name in (*REAL, *EMULATED) and (found := _MEMORY.fullmatch(value)):
+            memory = int(found[1]) << _SHIFTS[found[2]]
         else:
             raise ValueError(f"driver {text!r}: {name} takes {_TAKES.get(name, _TAKES_ELSE)}, not {pair!r}")
     if quirks:
         from vmm_conformance.drivers.host.quirks import check
 
         check(quirks)
-    return DriverSpec(text, name, tuple(quirks), devices)
+    return DriverSpec(text, name, tuple(quirks), devices, memory)
 
 
 def opener(text: str) -> MakeDriver:
@@ -76,17 +86,18 @@ def opener(text: str) -> MakeDriver:
     if spec.name == "hip":
         from vmm_conformance.drivers.hip import HipDriver
 
-        return HipDriver
+        return partial(HipDriver, memory=spec.memory)
     if spec.name == "cuda":
         from vmm_conformance.drivers.cuda import CudaDriver
 
-        return CudaDriver
+        return partial(CudaDriver, memory=spec.memory)
     host = _host(spec.quirks)
     if spec.name == "host":
         return host
     from vmm_conformance.drivers.emulated.adapted import emulated_driver
 
-    return emulated_driver(spec.name.removeprefix("emulated-"), _machine(spec, host) if spec.devices else host)
+    machine = _machine(spec, host) if spec.devices else host
+    return emulated_driver(spec.name.removeprefix("emulated-"), machine, spec.memory)
 
 
 def _machine(spec: DriverSpec, make: MakeDriver) -> MakeDriver:
@@ -111,12 +122,13 @@ def device_count(text: str) -> int:
     if spec.name not in REAL:
         return len(shown(spec.name.removeprefix("emulated-"), spec.devices, os.environ)) if spec.devices else 0
     try:
-        return _calls(spec.name).device_count()
+        return calls_of(spec.name).device_count()
     except (DriverUnavailable, DriverError):
         return 0
 
 
-def _calls(name: str) -> Calls:
+def calls_of(name: str) -> Calls:
+    """The calls of a vendor's binding, ``hip`` or ``cuda``. Raises `DriverUnavailable`."""
     if name == "hip":
         from vmm_conformance.drivers.hip import HipCalls
 

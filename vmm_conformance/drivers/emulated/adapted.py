@@ -33,14 +33,14 @@ class EmulatedDriver(DeviceDriver):
     interface has.
     """
 
-    def __init__(self, vendor: str, options: DriverOptions, make: MakeDriver) -> None:
+    def __init__(self, vendor: str, options: DriverOptions, make: MakeDriver, memory: int = 0) -> None:
         self._vendor = vendor
         self._take_over()
         self.under = make(options)
         self.library.start(self.under, space=min(options.spaces, default=0))
         self.library.tell_works = True
         try:
-            super().__init__(self._binding(), options)
+            super().__init__(self._binding(), options, memory)
         except BaseException:
             self._let_go()
             raise
@@ -156,11 +156,16 @@ def _calls(vendor: str) -> Calls:
     return CudaCalls()
 
 
-def emulated_driver(vendor: str, make: MakeDriver | None = None) -> Callable[[DriverOptions], EmulatedDriver]:
-    """What opens drivers of a vendor over its emulated library; ``make`` gives the drivers under it."""
+def emulated_driver(
+    vendor: str, make: MakeDriver | None = None, memory: int = 0
+) -> Callable[[DriverOptions], EmulatedDriver]:
+    """What opens drivers of a vendor over its emulated library; ``make`` gives the drivers under it.
+
+    ``memory`` is how many bytes of each device may be taken, 0 for all.
+    """
     from vmm_conformance.drivers.host import HostDriver
 
     def open_one(options: DriverOptions) -> EmulatedDriver:
-        return EmulatedDriver(vendor, options, make or HostDriver)
+        return EmulatedDriver(vendor, options, make or HostDriver, memory)
 
     return open_one
