@@ -69,15 +69,28 @@ def _asked(config: pytest.Config) -> tuple[Invocation, bool]:
 
 def _devices(config: pytest.Config, driver: str) -> None:
     """On the controller of workers, lend devices; on a worker, use the one that was lent, and no other."""
-    if driver == "host":
+    if driver == "host" or not (_is_worker(config) or config.getoption("tx", None)):
         return
     from vmm_conformance.pytest_devices import INDEX, Lending, use
 
     if not _is_worker(config):
-        if config.getoption("tx", None):
-            config.pluginmanager.register(Lending(driver), LENDING)
+        count = _count(driver)
+        if count:
+            config.pluginmanager.register(Lending(driver, count), LENDING)
     elif INDEX in config.workerinput:  # type: ignore[attr-defined]
         use(driver, config.workerinput[INDEX])  # type: ignore[attr-defined]
+
+
+def _count(driver: str) -> int:
+    """How many devices of a driver there are to lend; of one that means nothing, which is told elsewhere, none."""
+    if driver == "host":
+        return 0
+    from vmm_conformance.drivers.opening import device_count
+
+    try:
+        return device_count(driver)
+    except ValueError:
+        return 0
 
 
 @pytest.hookimpl(optionalhook=True, tryfirst=True)
@@ -86,13 +99,8 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
         return None
     try:
-        driver = _asked(config)[0].driver
-        if driver == "host":
-            return None
-        from vmm_conformance.drivers.opening import device_count
-
-        return device_count(driver) or None
-    except ValueError as error:
+        return _count(_asked(config)[0].driver) or None
+    except BadInvocation as error:
         raise pytest.UsageError(str(error)) from None
 
 

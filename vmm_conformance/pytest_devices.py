@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pytest
 
-from vmm_conformance.drivers.opening import device_count, parse
+from vmm_conformance.drivers.opening import parse
 from vmm_conformance.drivers.visible import LAYERS, narrowed, own
 
 INDEX: Final = "vmm_device"
@@ -43,16 +43,16 @@ class Leases:
 class Lending:
     """The controller's side, as a plugin. ``had`` tells what each worker had, also of those that are gone."""
 
-    def __init__(self, driver: str) -> None:
+    def __init__(self, driver: str, count: int) -> None:
         self.driver = driver
-        self.leases = Leases(device_count(driver))
+        self.leases = Leases(count)
         self.had: dict[str, str] = {}
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_setupnodes(self, specs: Sequence[Any]) -> None:
         """Refuse more workers than there are devices, before any of them starts."""
         workers = sum(self._lends_to(spec) for spec in specs)
-        if workers > self.leases.count > 0:
+        if workers > self.leases.count:
             raise pytest.UsageError(
                 f"{workers} workers would share {self.leases.count} device(s) of the driver {self.driver!r}, and what"
                 " one takes looks to another like memory that went astray; ask for as many as there are, -n auto, or"
@@ -62,7 +62,7 @@ class Lending:
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         """A worker is about to start, maybe in place of one that crashed."""
-        if self.leases.count and self._lends_to(node.gateway.spec):
+        if self._lends_to(node.gateway.spec):
             index = node.workerinput[INDEX] = self.leases.take(node.gateway.id)
             self.had[node.gateway.id] = narrowed_text(self.driver, index)
 

@@ -35,7 +35,7 @@ def node(worker, **spec):
 @pytest.fixture
 def lending(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,3")
-    return Lending("emulated-cuda,devices=4")
+    return Lending("emulated-cuda,devices=4", device_count("emulated-cuda,devices=4"))
 
 
 def test_workers_of_this_machine_are_lent_what_the_caller_sees(lending):
@@ -59,14 +59,6 @@ def test_workers_of_this_machine_are_lent_what_the_caller_sees(lending):
 def test_more_workers_than_devices_are_refused(lending):
     with pytest.raises(pytest.UsageError, match=r"^3 workers would share 2 device\(s\) of the driver 'emulated-cuda,"):
         lending.pytest_xdist_setupnodes([node("").gateway.spec] * 3)
-
-
-@pytest.mark.parametrize("driver", ["emulated-cuda", "emulated-hip"])
-def test_an_emulated_driver_without_a_number_of_devices_has_none_to_lend(driver):
-    lending, worker = Lending(driver), node("gw0")
-    lending.pytest_xdist_setupnodes([worker.gateway.spec] * 9)
-    lending.pytest_configure_node(worker)
-    assert (worker.workerinput, lending.had) == ({}, {})
 
 
 # -- variables
@@ -114,7 +106,8 @@ def test_the_device_in_words_names_every_layer():
 
 def test_devices_are_counted_without_opening_one(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,5")
-    assert [device_count(name) for name in ("host", "emulated-cuda", "emulated-cuda,devices=9")] == [0, 0, 3]
+    names = ("host", "host,quirk=Q-01", "own", "emulated-cuda", "emulated-cuda,devices=9")
+    assert [device_count(name) for name in names] == [0, 0, 0, 0, 3]
 
 
 # -- a run
@@ -146,6 +139,12 @@ def test_a_run_has_a_worker_for_each_device_and_a_replacement_has_that_of_the_on
     assert {("gw0", "2"), ("gw1", "3")} <= seen <= {("gw0", "2"), ("gw1", "3"), ("gw2", "3")}, done.stdout.str()
     had = {worker: f"CUDA_VISIBLE_DEVICES={device}" for worker, device in (("gw0", 2), ("gw1", 3), ("gw2", 3))}
     done.stdout.fnmatch_lines([f"had {had}"])
+
+
+def test_workers_without_devices_to_lend_are_as_many_as_asked_for(own):
+    own.makepyfile(test_nothing="def test_nothing(): pass")
+    done = own.runpytest_inprocess("-n", "1", "--vmm-driver", "host,quirk=Q-01", "test_nothing.py", "-p", "no:cacheprovider")
+    done.assert_outcomes(passed=1)
 
 
 def test_a_run_with_too_many_workers_ends_before_they_start(own, monkeypatch):
