@@ -22,22 +22,29 @@ INDEX: Final = "vmm_device"
 
 @dataclass(slots=True)
 class Leases:
-    """``count`` devices, numbered from 0, each held by one worker at most."""
+    """``count`` devices, numbered from 0, each held by one worker at most; ``idle`` are the others, next one last."""
 
     count: int
     held: dict[str, int] = field(default_factory=dict)
+    idle: list[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.idle = list(range(self.count))[::-1]
 
     def take(self, worker: str) -> int:
-        """The lowest device that nobody holds. Raises ``LookupError`` if there is none."""
-        index = next((index for index in range(self.count) if index not in self.held.values()), None)
-        if index is None:
+        """The device that came back last, so that a replacement has that of whom it replaces; else the lowest.
+
+        Raises ``LookupError`` if there is none.
+        """
+        if not self.idle:
             raise LookupError(f"no device is left for worker {worker}: all {self.count} are held, by {self.held}")
-        self.held[worker] = index
+        index = self.held[worker] = self.idle.pop()
         return index
 
     def give_back(self, worker: str) -> None:
         """``worker`` is gone; it may have held none."""
-        self.held.pop(worker, None)
+        if worker in self.held:
+            self.idle.append(self.held.pop(worker))
 
 
 class Lending:

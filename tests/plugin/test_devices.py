@@ -23,6 +23,9 @@ def test_a_device_is_lent_to_one_worker_and_to_its_replacement():
     leases.give_back("gw0")
     assert leases.take("gw2") == 0
     assert leases.held == {"gw1": 1, "gw2": 0}
+    leases.give_back("gw2")
+    leases.give_back("gw1")
+    assert leases.take("gw3") == 1
 
 
 def node(worker, **spec):
@@ -142,8 +145,8 @@ def test_a_run_has_a_worker_for_each_device_and_a_replacement_has_that_of_the_on
 
 
 def test_workers_without_devices_to_lend_are_as_many_as_asked_for(own):
-    own.makepyfile(test_nothing="def test_nothing(): pass")
-    done = own.runpytest_inprocess("-n", "1", "--vmm-driver", "host,quirk=Q-01", "test_nothing.py", "-p", "no:cacheprovider")
+    own.makepyfile("def test_nothing(): pass")
+    done = own.runpytest_inprocess("-n", "1", "--vmm-driver", "host,quirk=Q-01", "-p", "no:cacheprovider")
     done.assert_outcomes(passed=1)
 
 
