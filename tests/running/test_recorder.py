@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from vmm_conformance.contracts import Access, Copy, DriverError, DriverOptions, Range, Status, Write
+from vmm_conformance.contracts import Access, Copy, Driver, DriverError, DriverOptions, Range, Status, Write
 from vmm_conformance.drivers.host import HostDriver
 from vmm_conformance.history.events import CALLS, FIELDS, History
 from vmm_conformance.running.faults import Faults
@@ -194,3 +195,87 @@ def struck(faults: Faults, kind: str) -> int | None:
     except DriverError as error:
         return error.status
     return None
+
+
+def hammered(recorder: Recorder, rounds: int) -> None:
+    """Two threads that take memory, look at what is left and give it back, and run into each other as they please."""
+    ready = threading.Barrier(2)
+
+    def body(size: int) -> None:
+        stream = recorder.subject.stream_create()
+        ready.wait()
+        for _ in range(rounds):
+            handle = recorder.subject.create(size)
+            recorder.subject.mem_info()
+            recorder.subject.release(handle)
+            recorder.subject.fill(plain, 1, 8, stream=stream)
+            recorder.subject.device_synchronize()
+
+    plain = recorder.subject.alloc(8)
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=body, args=(size * G,)) for size in (1, 2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(usual)
+
+
+def test_the_order_of_events_is_the_order_in_which_the_driver_did_things(recorder: Recorder) -> None:
+    before = recorder.driver.mem_info().free
+    hammered(recorder, rounds=300)
+    live: dict[int, int] = {}
+    queued: set[int] = set()
+    for number, event in enumerate(recorder.history):
+        assert event.seq == number
+        if event.kind == "create":
+            live[event.result] = event.args[0]
+        elif event.kind == "release":
+            del live[event.args[0]]
+        elif event.kind == "mem_info":
+            assert event.result.free + sum(live.values()) == before - 8
+        elif event.kind == "fill":
+            queued.add(event.result)
+        elif event.kind == "ran":
+            queued.remove(event.args[0])
+        elif event.kind == "device_synchronize":
+            assert not queued
+
+
+class Device:
+    """A driver that makes calls without a lock, as a real one does: a wait lasts until somebody records an event."""
+
+    def __init__(self) -> None:
+        self.waiting, self.recorded = threading.Event(), threading.Event()
+
+    def listen(self, listener: Any) -> None:
+        """Nothing runs here."""
+
+    def stream_synchronize(self, stream: int) -> None:
+        self.waiting.set()
+        self.recorded.wait()
+
+    def event_record(self, event: int, stream: int) -> None:
+        self.recorded.set()
+
+
+@pytest.mark.parametrize("waits", ["runner", "other"])
+def test_while_a_thread_waits_for_a_device_others_make_their_calls(waits: str) -> None:
+    recorder = Recorder(cast(Driver, Device()), History())
+    device, view = recorder.driver, recorder.subject
+
+    def record() -> None:
+        device.waiting.wait()  # type: ignore[attr-defined]
+        view.event_record(1, 2)
+
+    bodies = [lambda: view.stream_synchronize(2), record]
+    mine, others = bodies if waits == "runner" else bodies[::-1]
+    other = threading.Thread(target=others)
+    other.start()
+    mine()
+    other.join()
+    assert [event.kind for event in recorder.history] == ["event_record", "stream_synchronize"]
+    assert [event.thread for event in recorder.history] == ([1, 0] if waits == "runner" else [0, 1])

@@ -25,9 +25,15 @@ from vmm_conformance.contracts import (
 )
 from vmm_conformance.history.events import CALLS, FIELDS, SUBJECT, Event, History
 from vmm_conformance.running.faults import Faults
+from vmm_conformance.running.gate import Gate
 
 Arguments = tuple[Any, ...]
 
+QUEUES: Final = frozenset({"launch", "graph_launch", "copy", "fill", "write", "read"})
+"""The calls that return work, which is recorded by its number."""
+WAITS: Final = frozenset({"event_synchronize", "stream_synchronize", "device_synchronize"})
+"""The calls in which a device may take its time. Others are let in, but where a driver makes each call in a lock of its
+own, as one with serial numbers does: what it runs meanwhile is recorded, and has its place."""
 TAKING_AWAY: Final = frozenset({"unmap", "free", "set_access"})
 """The calls that a device fault can be blamed on."""
 
@@ -35,17 +41,19 @@ TAKING_AWAY: Final = frozenset({"unmap", "free", "set_access"})
 class Now:
     """What a call is recorded under: the index of the running operation, and the runner's own thread.
 
-    ``point``, if set, is called with the kind of each of the subject's calls before it is made, and ``seen``
-    with the event of each when it is recorded.
+    ``point``, if set, is called with the kind of each of the subject's calls before it is made, and ``seen``, if set
+    before the first of them, with the event of each when it is recorded. Calls are made and recorded in the ``gate``,
+    so that events of threads that call at once are in the order in which the driver carried the calls out.
     """
 
-    __slots__ = ("op", "point", "runner", "seen")
+    __slots__ = ("gate", "op", "point", "runner", "seen")
 
     def __init__(self) -> None:
         self.op = -1
         self.point: Callable[[str], None] | None = None
         self.seen: Callable[[Event], None] | None = None
-        self.runner = get_ident()
+        self.gate = Gate()
+        self.runner = self.gate.runner
 
 
 def _sorted(rights: Mapping[int, Access]) -> tuple[tuple[int, Access], ...]:
@@ -162,41 +170,58 @@ class RecordedDriver:
         driver: Any = self.unrecorded
         call: Callable[..., Any] = getattr(driver, kind)
         who, events, now, faults, causes = self._who, self._events, self._now, self._faults, self._causes
-        pending, runner = faults.pending, now.runner
-        defaults, frozen = tuple(DEFAULTS.get(kind, {}).values()), _FROZEN.get(kind)
+        pending, runner, gate = faults.pending, now.runner, now.gate
+        defaults, frozen = tuple(DEFAULTS.get(kind, {}).values()), _FROZEN.get(kind, tuple)
+        bare = not defaults and kind not in _FROZEN
         plain = len(FIELDS[kind]) - len(defaults)
         blamed = kind in TAKING_AWAY and hasattr(driver, "serial")
-        watched = who == SUBJECT
+        waits = kind in WAITS and not hasattr(driver, "serial")
+        call = gate.let_in(call) if waits else call
+        watched, queues = who == SUBJECT, kind in QUEUES
+        seen = now.seen if watched else None
 
         def recorded(*args: Any, **named: Any) -> Any:
             if watched and now.point is not None:
                 now.point(kind)
+            if get_ident() == runner:
+                gate.inside = True
+                thread, held = 0, waits or gate.shared
+            else:
+                thread, held = 1, True
+            if held:
+                gate.enter()
             try:
                 if pending:
                     faults.strike(kind)
                 result = call(*args, **named) if named else call(*args)
+                if bare and not named:
+                    given = args
+                elif named or len(args) != plain:
+                    given = _arguments(kind, args, named)
+                else:
+                    given = frozen(args + defaults)
+                told = result.id if queues and type(result) is Work else result
+                seq = len(events)
+                event = Event(seq, now.op, thread, who, kind, given, 0, told)
+                events.append(event)
+                if seen is not None:
+                    seen(event)
+                if blamed:
+                    causes.setdefault(driver.serial, seq)
+                return result
             except DriverError as error:
-                thread = 0 if get_ident() == runner else 1
                 why = "injected" if error.detail == "injected" else None
                 given = _arguments(kind, args, named)
                 event = Event(len(events), now.op, thread, who, kind, given, error.status, why)
                 events.append(event)
-                if watched and now.seen is not None:
-                    now.seen(event)
+                if seen is not None:
+                    seen(event)
                 raise
-            if named or len(args) != plain:
-                given = _arguments(kind, args, named)
-            else:
-                given = args + defaults if frozen is None else frozen(args + defaults)
-            seen = result.id if type(result) is Work else result
-            seq = len(events)
-            event = Event(seq, now.op, 0 if get_ident() == runner else 1, who, kind, given, 0, seen)
-            events.append(event)
-            if watched and now.seen is not None:
-                now.seen(event)
-            if blamed:
-                causes.setdefault(driver.serial, seq)
-            return result
+            finally:
+                if held:
+                    gate.leave()
+                else:
+                    gate.inside = False
 
         return recorded
 

@@ -55,10 +55,20 @@ class Recorder:
 
     def event(self, who: str, kind: str, args: tuple[Any, ...], status: int = 0, result: Any = None) -> Event:
         """Append one event."""
-        events = self.history.events
-        thread = 0 if get_ident() == self.now.runner else 1
-        event = Event(len(events), self.now.op, thread, who, kind, args, status, result)
+        gate, events = self.now.gate, self.history.events
+        mine = get_ident() == gate.runner
+        within = mine and gate.inside  # what a call has led to
+        if mine:
+            gate.inside = True
+        held = not within and (not mine or gate.shared)
+        if held:
+            gate.enter()
+        event = Event(len(events), self.now.op, int(not mine), who, kind, args, status, result)
         events.append(event)
+        if held:
+            gate.leave()
+        elif not within:
+            gate.inside = False
         return event
 
     def note(self, what: str, **details: Any) -> Event:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 from collections.abc import Callable
 from types import CodeType
 from typing import Any, Final, NamedTuple
@@ -45,18 +44,16 @@ def caller_stack() -> Stack:
 
 
 class StackRecorder(Recorder):
-    """A recorder that keeps the stack of each call of the subject, by the event's number. Threads may call at once."""
+    """A recorder that keeps the stack of each call of the subject, by the event's number. """
 
     def __init__(self, driver: Driver, history: History) -> None:
         self.stacks: dict[int, Stack] = {}
-        self._recording = threading.Lock()
         super().__init__(driver, history)
         self.now.seen = self._keep
 
     def event(self, who: str, kind: str, args: tuple[Any, ...], status: int = 0, result: Any = None) -> Event:
         """Append one event of the harness's or the device's."""
-        with self._recording:
-            event = super().event(who, kind, args, status, result)
+        event = super().event(who, kind, args, status, result)
         if kind == "note":
             self._keep(event)
         return event
