@@ -16,7 +16,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from mutation.reach import Lines, sources, watching
+from mutation.reach import Lines, watching
 from mutation.reference import programs_of, reference
 from mutation.trial import COUNTS, FINDINGS, ROOT, Case, forget
 from vmm_conformance.checkers.judge import Judge
@@ -64,7 +64,12 @@ TESTS: Final = {
     ),
 }  # fmt: skip
 """The checkers' own tests, by contract."""
-WATCHED: Final = tuple(file for room in ("checkers", "history") for file in sources(ROOT / "vmm_conformance" / room))
+WATCHED: Final = {
+    str(file): f"vmm_conformance.{room}.{file.stem}"
+    for room in ("checkers", "history")
+    for file in sorted((ROOT / "vmm_conformance" / room).glob("*.py"))
+}
+"""The modules that may be changed, by file."""
 LEFT_OUT: Final = ("__init__", "client", "judge")
 """Modules of the checkers that are tried elsewhere or hold no rule."""
 
@@ -127,8 +132,7 @@ class CheckerModule:
         """The stored histories, short ones first."""
         kept = [(each, one) for each in self.contracts for one in stored(each, self.count, self.store)]
         kept.sort(key=lambda pair: len(pair[1].history.events))
-        path = str(self.path)
-        return [Case(partial(judged_again, *pair), pair[1].lines.get(path, frozenset())) for pair in kept]
+        return [Case(partial(judged_again, *pair), pair[1].lines.get(self.name, frozenset())) for pair in kept]
 
     def more(self) -> Iterator[Callable[[], str]]:
         """Nothing."""
@@ -192,6 +196,6 @@ def made(contract: str, count: int) -> Iterator[Stored]:
 def _stored(contract: str, history: History, shows: str) -> Stored:
     with watching(WATCHED) as reached:
         verdicts = plug(contract).judge(history)
-    lines = {file: frozenset(numbers) for file, numbers in reached.items() if numbers}
+    lines = {WATCHED[file]: frozenset(numbers) for file, numbers in reached.items() if numbers}
     shown = shows if any(f.invariant == shows for f in verdicts.findings) else ""
     return Stored(history, words(verdicts), shown, lines)

@@ -6,12 +6,11 @@ import ast
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
 Lines = Mapping[str, frozenset[int]]
-"""Lines that were reached, by file."""
+"""Lines that were reached, by module."""
 
 
 @contextmanager
@@ -59,8 +58,3 @@ def _head(node: ast.stmt) -> tuple[int, int]:
         return node.lineno, node.end_lineno or node.lineno
     first = body[0] if isinstance(body[0], ast.stmt) else body[0].pattern
     return node.lineno, max(node.lineno, first.lineno - 1)
-
-
-def sources(folder: Path) -> list[str]:
-    """The files of a folder as tracebacks name them."""
-    return [str(file) for file in sorted(folder.glob("*.py"))]
