@@ -17,6 +17,8 @@ from types import ModuleType
 from typing import Any, Final, NamedTuple, Protocol
 
 import pytest
+from _pytest.config import _prepareconfig
+from _pytest.runner import runtestprotocol
 
 from mutation.changes import Change
 from mutation.reach import statement_at, watching
@@ -103,7 +105,8 @@ class Trials:
         self.source = target.path.read_text("utf-8")
         importlib.import_module(target.name)
         self.cases = target.cases()
-        self.tests = tests_reaching(tuple(target.tests), str(target.path))
+        os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+        self.tests = tests_in(tuple(target.tests), target.path.parent).reaching(target.path)
         functions(str(target.path)), caches()
 
     def of(self, change: Change | None) -> str:
@@ -117,9 +120,11 @@ class Trials:
             lines, cases, tests = None, list(self.cases), list(self.tests)  # only an import comes by
         return in_a_process(lambda: self._met(change.source, cases, tests, anew=lines is None))
 
-    def _met(self, source: str | None, cases: Sequence[Case], tests: Sequence[str], *, anew: bool = False) -> str:
+    def _met(
+        self, source: str | None, cases: Sequence[Case], tests: Sequence[pytest.Item], *, anew: bool = False
+    ) -> str:
         if source is not None:
-            self._load(source, anew)
+            anew = self._load(source, anew)
         said = ""
         for word in (case.run() for case in cases):
             if word and word not in WEAK:
@@ -127,17 +132,20 @@ class Trials:
             said = FINDINGS if FINDINGS in (word, said) else word or said
         if said == FINDINGS:
             return said
-        if tests and own_tests(tests):
+        if tests and one_fails(tests, anew=anew):
             return "tests"
         return said or next((word for each in self.target.more() if (word := each())), "")
 
-    def _load(self, source: str, anew: bool) -> None:
+    def _load(self, source: str, anew: bool) -> bool:
+        """Put the mutant in place, or have everything that imports it loaded ``anew``. Returns whether that is so."""
         for each in caches():
             each.cache_clear()
-        if anew or not swapped(self.target.name, self.source, source):
-            self.target.forget()
-            forget_tests()
-            sys.meta_path.insert(0, Mutated(self.target.name, self.target.path, source))
+        if not anew and swapped(self.target.name, self.source, source):
+            return False
+        self.target.forget()
+        forget_tests()
+        sys.meta_path.insert(0, Mutated(self.target.name, self.target.path, source))
+        return True
 
 
 def in_a_process(met: Callable[[], str]) -> str:
@@ -179,58 +187,49 @@ def _drop(names: Sequence[str]) -> None:
         del sys.modules[name]
 
 
-class Watch:
-    """Which lines of files each test reaches."""
+class Tests:
+    """The tests in ``files``, collected once; the lines of the modules in ``room`` that each reaches."""
 
-    def __init__(self, files: Sequence[str]) -> None:
+    def __init__(self, files: Sequence[str], room: Path) -> None:
         self.files = files
-        self.reached: dict[str, dict[str, set[int]]] = {}
+        with _silence():
+            config = _prepareconfig([*_OPTIONS, *(str(ROOT / file) for file in files)])
+            config._do_configure()
+            self.session = pytest.Session.from_config(config)
+            config.hook.pytest_sessionstart(session=self.session)
+            config.hook.pytest_collection(session=self.session)
+            self.reached = {item: self._watched(item, room) for item in self.session.items}
 
-    @pytest.hookimpl(hookwrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        """Watch one test, its fixtures included."""
-        with watching(self.files) as self.reached[item.nodeid]:
-            yield
+    def _watched(self, item: pytest.Item, room: Path) -> dict[str, set[int]]:
+        with watching(map(str, room.glob("*.py"))) as reached:
+            if _fails(item, None):
+                sys.exit(f"unchanged it fails: {item.nodeid}")
+        return reached
 
-
-class Only:
-    """Leaves out all tests but some."""
-
-    def __init__(self, ids: Sequence[str]) -> None:
-        self.ids = frozenset(ids)
-
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Keep those."""
-        items[:] = [item for item in items if item.nodeid in self.ids]
+    def reaching(self, path: Path) -> dict[pytest.Item, frozenset[int]]:
+        """The lines of the module at ``path`` that each test reaches."""
+        return {item: frozenset(lines[str(path)]) for item, lines in self.reached.items() if lines[str(path)]}
 
 
 @cache
-def reached_by_tests(files: tuple[str, ...], room: str) -> dict[str, dict[str, set[int]]]:
-    """The lines of the modules in folder ``room`` that each test of ``files`` reaches; afterwards they are imported."""
-    watch = Watch([str(file) for file in Path(room).glob("*.py")])
-    if not _pytest(files, watch):
-        sys.exit(f"unchanged the tests fail: {', '.join(files)}")
-    return watch.reached
+def tests_in(files: tuple[str, ...], room: Path) -> Tests:
+    """The same tests for all modules of a folder."""
+    return Tests(files, room)
 
 
-def tests_reaching(files: tuple[str, ...], path: str) -> dict[str, frozenset[int]]:
-    """The lines of the module at ``path`` that each test reaches, by the test's id."""
-    if not files:
-        return {}
-    found = reached_by_tests(files, str(Path(path).parent))
-    return {id: frozenset(lines[path]) for id, lines in found.items() if lines[path]}
+_OPTIONS: Final = ("-q", "-x", "-p", "no:cacheprovider", "--assert=plain", "--rootdir", str(ROOT))
 
 
-def own_tests(ids: Sequence[str]) -> bool:
-    """Whether one of these tests fails."""
-    return not _pytest(sorted({id.partition("::")[0] for id in ids}), Only(ids))
-
-
-def _pytest(files: Sequence[str], plugin: object) -> bool:
-    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+def one_fails(items: Sequence[pytest.Item], *, anew: bool) -> bool:
+    """Whether one of these tests fails; ``anew``: what they have imported is not what they are to try."""
     with _silence():
-        options = ["-q", "-x", "-p", "no:cacheprovider", "--assert=plain", "--rootdir", str(ROOT)]
-        return pytest.main([*options, *(str(ROOT / file) for file in files)], plugins=[plugin]) == 0
+        if anew:
+            return pytest.main([*_OPTIONS, *sorted({str(item.path) for item in items})]) != 0
+        return any(_fails(item, after) for item, after in zip(items, [*items[1:], None], strict=True))
+
+
+def _fails(item: pytest.Item, after: pytest.Item | None) -> bool:
+    return any(report.failed for report in runtestprotocol(item, log=False, nextitem=after))
 
 
 @contextmanager
