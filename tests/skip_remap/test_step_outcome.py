@@ -53,6 +53,17 @@ def either_of_two_is_named(h: Hand) -> None:
     h.refused(h.buffer(G, handle=False), h.buffer(G, handle=False), message="slot 1 has no handle", code="INTERNAL")
 
 
+@RIGHT("95", plan(G, G))
+def with_two_reasons_either_code_will_do(h: Hand) -> None:
+    h.refused(h.buffer(G, handle=False), h.buffer(G, handle=False), message="slot 1 has no handle", code="NOT_FOUND")
+
+
+@RIGHT("95", plan(G))
+def a_failure_may_be_told_in_place_of_the_reason(h: Hand) -> None:
+    phases = (lambda: h.fails("create", G, 0, 0),)
+    h.refused(h.buffer(G, handle=False), code="UNKNOWN", message="create failed", phases=phases)
+
+
 @RIGHT("96 166", plan(G))
 def reservation_fails_once(h: Hand) -> None:
     a = h.buffer(G)
@@ -114,7 +125,39 @@ def small_slots_alone(h: Hand) -> None:
     h.step(h.buffer(8))
 
 
+@RIGHT("166", shadowed(64), partial_map=False)
+def a_wide_source_of_a_small_slot(h: Hand) -> None:
+    """It is copied, not mapped."""
+    h.step(h.buffer(64, committed=3 * G))
+
+
 # -- wrong ones
+
+
+@WRONG("95", plan(G))
+def executes_nothing_and_yet_is_content(h: Hand) -> None:
+    h.step(h.buffer(G, handle=False), phases=(), look=False)
+
+
+@WRONG("83 86 95", plan(G))
+def refuses_when_it_has_executed(h: Hand) -> None:
+    executed = (*FIRST[:-3], lambda: h.execute(submits=False))
+    h.step(h.buffer(G)._replace(handle=None), phases=executed, message="slot 0 has no handle", **REFUSED)
+
+
+@WRONG("166", plan(G))
+def refuses_for_what_the_driver_refuses_but_not_for_want_of_memory(h: Hand) -> None:
+    phases = (lambda: h.subject("reserve", G, G, 0, status=801),)
+    h.step(h.buffer(G), phases=phases, status="refused", code="NOT_SUPPORTED", look=False)
+
+
+@WRONG("166", plan(G), plan(G))
+def refuses_when_another_executable_was_closed(h: Hand) -> None:
+    h.step(h.buffer(G))
+    h.close()
+    h.refused(h.buffer(G), code="FAILED_PRECONDITION", message="closed")
+    h.turn_to(1)
+    h.refused(h.buffer(G), code="FAILED_PRECONDITION", message="closed")
 
 
 @WRONG("166", plan(G))
@@ -155,6 +198,22 @@ def does_not_say_which(h: Hand) -> None:
 @WRONG("95", plan(G))
 def takes_the_wrong_code(h: Hand) -> None:
     h.refused(h.buffer(G, handle=False), code="NOT_FOUND", message="slot 0 has no handle")
+
+
+@WRONG("95", plan(G))
+def takes_another_wrong_code(h: Hand) -> None:
+    h.refused(h.buffer(G, handle=False), code="ABORTED", message="slot 0 has no handle")
+
+
+@WRONG("108", plan(G, named=NO_SUCH_SLOT))
+def takes_the_wrong_code_for_no_slot(h: Hand) -> None:
+    h.refused(h.buffer(G), code="NOT_FOUND", message="slot 3 does not exist")
+
+
+@WRONG("113", shadowed(64))
+def takes_the_wrong_code_for_growth(h: Hand) -> None:
+    h.step(h.buffer(64))
+    h.refused(h.buffer(65), code="OUT_OF_RANGE", message="slot 0 has grown to 65 bytes")
 
 
 @WRONG("96 166", plan(G))
@@ -215,6 +274,22 @@ def ignores_a_command_without_slot(h: Hand) -> None:
 @WRONG("115", shadowed(64))
 def leaves_place_holders(h: Hand) -> None:
     h.step(h.buffer(64), phases=(lambda: alloc_fails(h),), message="no shadow of %d bytes for slot %d", **REFUSED)
+
+
+@WRONG("115", shadowed(64))
+def does_not_say_how_large_a_shadow(h: Hand) -> None:
+    h.step(h.buffer(64), phases=(lambda: alloc_fails(h),), message="no shadow for slot 0", **REFUSED)
+
+
+@WRONG("115", shadowed(64))
+def does_not_say_whose_shadow(h: Hand) -> None:
+    h.step(h.buffer(64), phases=(lambda: alloc_fails(h),), message="no shadow of 64 bytes", **REFUSED)
+
+
+@WRONG("115", shadowed(64))
+def takes_the_wrong_code_for_a_shadow(h: Hand) -> None:
+    fails = {**REFUSED, "code": "ABORTED"}
+    h.step(h.buffer(64), phases=(lambda: alloc_fails(h),), message="slot 0: no 64 bytes", **fails)
 
 
 @WRONG("115", shadowed(64))
