@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from importlib import import_module
 from types import SimpleNamespace
 
@@ -23,6 +23,8 @@ from vmm_conformance.contracts import (
     Granularity,
     MemoryInfo,
     Range,
+    Revision,
+    Settings,
     Slot,
     SubjectError,
     UpdateMode,
@@ -31,7 +33,7 @@ from vmm_conformance.contracts import (
 )
 from vmm_conformance.running.proc.messages import CALLS
 
-WHO = {"name": "served", "version": "1", "contracts": ["allocator", "vmm-allocator", "skip-remap"],
+WHO = {"name": "served", "version": "1", "contracts": ["allocator", "flags", "skip-remap", "vmm-allocator"],
        "capabilities": {"spaces": [0, 1, 5], "shrink": True, "trim": True, "late_peers": True, "statistics": True,
                         "pause": ["backup", "discard"], "captures": True}}  # fmt: skip
 RESULTS = {"granularity": Granularity, "mem_info": MemoryInfo, "address_range": Range,
@@ -89,7 +91,7 @@ class Objects:
         do = request.pop("do")
         if do == "start":
             return WHO
-        key, number = next((key, request.pop(key)) for key in ("allocator", "vmm_allocator", "step_executor")
+        key, number = next((key, request.pop(key)) for key in ("allocator", "flags", "vmm_allocator", "step_executor")
                            if key in request)  # fmt: skip
         if do == "open":
             self.live[number] = opened(self.subject, key, request)
@@ -149,6 +151,8 @@ def on_a_thread(body):
 def opened(subject, key, given):
     if key == "allocator":
         return subject.allocator(FarDriver(), given["device"])
+    if key == "flags":
+        return subject.flags(Revision(given["revision"]))
     if key == "vmm_allocator":
         configs = [DeviceConfig(**{**config, "exempt": tuple(config["exempt"])}) for config in given["configs"]]
         return subject.vmm_allocator(FarDriver(), configs)
@@ -164,6 +168,8 @@ def execute(table, persistent):
 
 
 def told(answer):
+    if isinstance(answer, Settings):
+        return asdict(answer)
     return answer._asdict() if hasattr(answer, "_asdict") else answer
 
 

@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 from proc_world import HELLO, PROGRAM, of_the_guide, python, shell
 
+from vmm_conformance.bundling.rerun import installed
 from vmm_conformance.drivers.emulated import EmulationUnavailable
 from vmm_conformance.drivers.emulated.build import library_path
 from vmm_conformance.history.events import SUBJECT
@@ -78,6 +79,8 @@ def test_what_nobody_tells_is_not_exercised(tmp_path):
     assert result.untested["ALLOCATOR-4"] == "contents are not read in another process"
     assert result.witnesses.keys() >= {"ALLOCATOR-1", "ALLOCATOR-3"}
     assert subject.missing("host") == "told-pool makes its driver calls by itself: use the driver own"
+    section = {"subject": {"spec": SPEC, "name": "told-pool", "version": "1"}}
+    assert installed(section, {"name": OWN}, (SPEC,)) == (subject, "")  # so a bundle can be verified
 
 
 def test_one_that_has_promised_to_report_and_asks():

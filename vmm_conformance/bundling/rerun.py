@@ -7,6 +7,7 @@ packages offer are followed by themselves; ``module:attribute`` has to be asked 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from shlex import quote
 from typing import Any, Final
 
 from vmm_conformance.bundling.bounded import Task, bounded
@@ -14,6 +15,7 @@ from vmm_conformance.bundling.result import Piece, State, differs, left_out, sam
 from vmm_conformance.bundling.waiving import resettled
 from vmm_conformance.catalogue import catalogue
 from vmm_conformance.contracts import Mutant, contracts_of
+from vmm_conformance.drivers.opening import OWN
 from vmm_conformance.programs.codec import ProgramError
 from vmm_conformance.programs.files import from_data
 from vmm_conformance.reporting.model import SubjectInfo
@@ -48,8 +50,8 @@ def installed(section: Data, driver: Data, trusted: Collection[str]) -> tuple[ob
     said = section["subject"]
     spec = said["spec"]
     if spec not in installed_subjects() and spec not in trusted:
-        return None, f"{spec} is no installed name; say --subject {spec} to import and run it"
-    if driver["name"] not in DRIVERS:
+        return None, f"{spec} is no installed name; say --subject {quote(spec)} to import and run it"
+    if driver["name"] not in (*DRIVERS, OWN):
         return None, f"the driver {driver['name']} is not here"
     try:
         subject = resolve_known(spec)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from vmm_conformance.contracts import Revision
 from vmm_conformance.running.proc.spoken import SPOKEN, UNSPOKEN
 
 ASKED, REPORTED, UNTOLD = "asked", "reported", "untold"
@@ -105,6 +106,8 @@ _DECLARED: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
     "second_alias": ("ALREADY_EXISTS or FAILED_PRECONDITION",
                      lambda value: value in ("ALREADY_EXISTS", "FAILED_PRECONDITION")),
     "markers": ("batched or per-operation", lambda value: value in ("batched", "per-operation")),
+    "revisions": ("a list of env-auto, env-bytes and flags",
+                  lambda value: _listed(value, lambda name: name in [*Revision]) and value),
     "batch_limits": ("two numbers, entries and bytes",
                      lambda value: _listed(value, lambda number: type(number) is int) and len(value) == 2),
 }  # fmt: skip

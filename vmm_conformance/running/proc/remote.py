@@ -8,7 +8,7 @@ from dataclasses import fields, is_dataclass
 from threading import get_ident
 from typing import Any, Final
 
-from vmm_conformance.contracts import Buffer, Range
+from vmm_conformance.contracts import Buffer, Range, Settings
 from vmm_conformance.running.proc.messages import whole
 from vmm_conformance.running.proc.spoken import SPOKEN, Record, methods
 
@@ -102,7 +102,7 @@ class RemoteExecutor(Remote):
 
 
 REMOTES: Final[Mapping[str, type[Remote]]] = {
-    "allocator": Remote, "vmm-allocator": RemoteVmmAllocator, "skip-remap": RemoteExecutor,
+    "allocator": Remote, "flags": Remote, "skip-remap": RemoteExecutor, "vmm-allocator": RemoteVmmAllocator,
 }  # fmt: skip
 """What stands for an object of each contract."""
 
@@ -119,10 +119,20 @@ def plain(value: Any) -> Any:
 
 
 def as_record(kind: Record, value: Any) -> Any:
-    """``value`` as ``kind``, a record of whole numbers, or as it is, which whoever asked for one takes for a crash."""
+    """``value`` as ``kind``, or as it is, which whoever asked for one takes for a crash."""
+    if issubclass(kind, Settings):
+        return _as_settings(value)
     if not isinstance(value, dict) or value.keys() != set(kind._fields):
         return value
     try:
         return kind(*(whole(value[name]) for name in kind._fields))
     except ValueError:
         return value
+
+
+def _as_settings(value: Any) -> Any:
+    if not isinstance(value, dict) or value.keys() != {field.name for field in fields(Settings)}:
+        return value
+    skips, threshold, warnings = value["skip_remap"], value["copy_threshold"], value["warnings"]
+    good = type(skips) is bool and (type(threshold) is int or threshold == "auto") and isinstance(warnings, list)
+    return Settings(skips, threshold, tuple(map(str, warnings))) if good else value

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-from vmm_conformance.contracts import Block, Buffer, Code, Range, RawAllocation, UpdateMode, Use
+from vmm_conformance.contracts import Block, Buffer, Code, Range, RawAllocation, Revision, UpdateMode, Use
 from vmm_conformance.contracts.allocator import Statistics
 from vmm_conformance.history.events import CALLS as EVERY
 from vmm_conformance.history.events import FIELDS, SUBJECT
@@ -21,6 +21,7 @@ Schema = dict[str, Any]
 _TEXT: Final[Schema] = {"type": "string"}
 _FLAG: Final[Schema] = {"type": "boolean"}
 _POSITIVE: Final[Schema] = {"type": "integer", "minimum": 1}
+_TEXTS: Final[Schema] = {"type": "object", "additionalProperties": _TEXT}
 _WHOLES: Final[Schema] = {"type": "array", "items": WHOLE.schema}
 
 
@@ -61,6 +62,10 @@ _VALUES: Final[dict[str, Schema]] = {
     "reservation": _OR_NULL,
     "thread": {"enum": [0, 1]},
     "configs": _list(_record("ordinal", "stream", "budget", exempt=_WHOLES)),
+    "revision": {"enum": [*Revision]},
+    "platform": _TEXT,
+    "environment": _TEXTS,
+    "options": _TEXTS,
     "buffers": _list(_object({**dict.fromkeys(Buffer._fields, WHOLE.schema), "handle": _OR_NULL})),
     "executable": _object({
         "slots": _list(_record("space", use={"enum": [use.value for use in Use]}, constant=_FLAG)),
@@ -76,9 +81,12 @@ _RECORDS: Final[dict[str, Schema]] = {
     "range": _record(*Range._fields),
     "raw allocation": _record(*RawAllocation._fields),
     "reservation": _record("reservation", *Range._fields),
+    "settings": _object({
+        "skip_remap": _FLAG, "copy_threshold": {"anyOf": [WHOLE.schema, {"const": "auto"}]}, "warnings": _list(_TEXT),
+    }),
     "number": WHOLE.schema,
     "nothing": {"type": "null"},
-}
+}  # fmt: skip
 """What a subject may return."""
 
 
@@ -143,6 +151,7 @@ def _described() -> Schema:
         "spaces": {"type": "array", "items": {"type": "integer"}, "minItems": 1},
         "second_alias": {"enum": ["ALREADY_EXISTS", "FAILED_PRECONDITION"]},
         "markers": {"enum": ["batched", "per-operation"]},
+        "revisions": {"type": "array", "items": {"enum": [*Revision]}, "minItems": 1},
         "batch_limits": {"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2},
     }
     contracts = {"type": "array", "items": {"enum": list(SPOKEN)}, "minItems": 1}

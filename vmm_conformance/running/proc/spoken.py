@@ -12,10 +12,19 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
 
-from vmm_conformance.contracts import CONTRACTS, Block, Range, RawAllocation, StepExecutor, VmmAllocator
+from vmm_conformance.contracts import (
+    CONTRACTS,
+    Block,
+    FlagReader,
+    Range,
+    RawAllocation,
+    Settings,
+    StepExecutor,
+    VmmAllocator,
+)
 from vmm_conformance.contracts.allocator import Statistics, WholeAllocator
 
-Record = type[Block] | type[Statistics] | type[Range] | type[RawAllocation]
+Record = type[Block] | type[Statistics] | type[Range] | type[RawAllocation] | type[Settings]
 
 
 @dataclass(frozen=True)
@@ -60,6 +69,7 @@ SPOKEN: Final[Mapping[str, Spoken]] = {
         {"allocate": Block, "grow": Block, "shrink": Block, "statistics": Statistics},
     ),
     "skip-remap": Spoken(StepExecutor, ("executable",), calls={"execute": ("table", "persistent")}),
+    "flags": Spoken(FlagReader, ("revision",), {"read": Settings}),
     "vmm-allocator": Spoken(
         VmmAllocator, ("configs",),
         {"allocate": Range, "allocate_mapped": Range, "raw_allocation": RawAllocation, "reservation_of": Range},
@@ -69,12 +79,14 @@ SPOKEN: Final[Mapping[str, Spoken]] = {
 }  # fmt: skip
 """The contracts, by name."""
 
+DRIVERLESS: Final = ("flags",)
+"""Those whose factories take no driver."""
+
 UNSPOKEN: Final[Mapping[str, str]] = {
     "driver": "its memory would lie in the subject's process, where the harness cannot read it",
     "reservation": "its objects move into each other and end with blocks of the program that holds them",
     "va-remap": "it is handed allocators and command buffers that are objects of the caller's, and calls them",
-    "flags": "it makes no driver calls: let a few lines of Python ask your program",
-    "auto-threshold": "it makes no driver calls: let a few lines of Python ask your program",
+    "auto-threshold": "it is a function, and no object that is opened: let a few lines of Python ask your program",
 }
 """Why the others cannot be."""
 

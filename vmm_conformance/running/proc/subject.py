@@ -31,7 +31,7 @@ from vmm_conformance.running.proc.messages import (
 )
 from vmm_conformance.running.proc.process import SubjectProcess
 from vmm_conformance.running.proc.remote import REMOTES, Remote
-from vmm_conformance.running.proc.spoken import CALLBACKS
+from vmm_conformance.running.proc.spoken import CALLBACKS, DRIVERLESS
 from vmm_conformance.running.recorded import RecordedDriver
 
 __all__ = ["CommandError", "ProcSubject", "be_patient", "end_all"]
@@ -81,7 +81,7 @@ class ProcSubject:
         found = self.__dict__.get("_is")
         for contract in found.contracts if found else ():
             if CONTRACTS[contract] == name:
-                return partial(self._open, contract)
+                return partial(self._open, contract, *([None] if contract in DRIVERLESS else []))
         raise AttributeError(f"a subject in another process has no {name!r}")
 
     def missing(self, driver: str) -> str:
@@ -106,7 +106,7 @@ class ProcSubject:
             raise self._ended(CRASH, f"returned {answer!r:.60} for stream_create, where a number was expected")
         return cast(int, answer)
 
-    def _open(self, contract: str, driver: Driver, given: Any) -> Remote:
+    def _open(self, contract: str, driver: Driver | None, given: Any) -> Remote:
         """The factory of a contract: ``given`` is what it takes beside the driver."""
         key, number = CONTRACTS[contract], next(self._numbers)
 
@@ -114,7 +114,7 @@ class ProcSubject:
             return self.ask({"do": do, key: number, **arguments}, Asked(driver, callbacks))
 
         remote = REMOTES[contract](ask, contract)
-        remote.open(driver.device_count, given)
+        remote.open(driver.device_count if driver else 0, given)
         return remote
 
     def ask(self, request: Mapping[str, Any], asked: Asked) -> Any:
