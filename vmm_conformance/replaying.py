@@ -10,7 +10,7 @@ from vmm_conformance.programs.program import Program
 from vmm_conformance.programs.scenario import Scenario
 from vmm_conformance.running.ended import Ended
 from vmm_conformance.running.endings import ending_of
-from vmm_conformance.running.explore import Lost, failure_of
+from vmm_conformance.running.explore import Lost, failure_of, whole
 from vmm_conformance.running.results import ItemResult
 from vmm_conformance.running.session import Item, bench_of
 
@@ -47,6 +47,7 @@ def replayed(program: Program, spec: str, subject: object, invocation: Invocatio
         ended.trail = ""  # there is no report that would keep it
         result.endings = [ending_of(bench, Lost(program, 1, ended), small=False)]
         return result
-    result.executed, result.witnesses = 1, dict(judged.judge.witnesses)
+    result.executed = 1
+    result.witnesses, _ = whole(judged.judge.witnesses, judged.history.header.get("each_of", {}))
     result.failures = [failure_of(bench, id, program, small=False) for id in judged.broken()]
     return result

@@ -67,6 +67,12 @@ class Retired:
     pages: Pages | None = None
 
 
+PATHS = ("grow/in place", "grow/moved")
+"""The two ways in which a block grows: what is committed is enough, or it moves (23)."""
+ADDRESSES = 16
+"""So many times the device's memory is reserved at most (22)."""
+
+
 class VmmAllocator:
     """Stream-ordered allocation on one device.
 
@@ -92,6 +98,9 @@ class VmmAllocator:
         self.leftover: list[Undo] = []
         """What nothing uses any more and the driver has refused to take back so far."""
         self.closed = False
+        self.most = 0
+        """Bytes of address space that may be reserved, once the driver has said how large the device is."""
+        self.paths = dict.fromkeys(PATHS, 0)
 
     # -- the contract
 
@@ -124,10 +133,15 @@ class VmmAllocator:
             raise SubjectError(
                 Code.INVALID_ARGUMENT, f"grow: size is {size} bytes, less than the {block.size} of the block"
             )
-        committed = self.rounded(size, pages.space)
+        committed, path = self.rounded(size, pages.space), "grow/in place"
         if committed > pages.committed:
-            pages = self.move(pages, committed, stream)
+            pages, path = self.move(pages, committed, stream), "grow/moved"
+        self.paths[path] += 1
         return Block(pages.address, size, pages.committed)
+
+    def taken(self) -> dict[str, int]:
+        """How often each path was taken (23)."""
+        return dict(self.paths)
 
     def close(self) -> None:
         """Wait for the device, then give everything back, live blocks included. Again: does nothing.
@@ -180,8 +194,27 @@ class VmmAllocator:
     def reserve(self, pages: Pages) -> None:
         """Addresses aligned as the memory space wants (3)."""
         alignment = self.driver.space_alignment(self.device, pages.space)
+        self.make_room(pages.committed)
         pages.address = self.driver.reserve(pages.committed, alignment=alignment)
         pages.addresses.later(self.driver.address_free, pages.address, pages.committed)
+
+    def make_room(self, size: int) -> None:
+        """Address space for ``size`` more bytes: old addresses of blocks that have grown are waited for (22)."""
+        self.most = self.most or ADDRESSES * self.driver.mem_info(self.device).total
+        while self.reserved() + size > self.most:
+            if not self.reclaim():
+                text = f"{size} bytes of address space beside {self.reserved()} are more than {self.most}"
+                raise SubjectError(Code.RESOURCE_EXHAUSTED, f"reserve: {text}")
+
+    def reserved(self) -> int:
+        """Bytes of address space that the driver has given and not got back."""
+        free = self.driver.address_free
+        return sum(args[1] for undo in self.undos() for call, args in undo.steps if call == free)
+
+    def undos(self) -> list[Undo]:
+        """All that is to be given back one day."""
+        undos = [undo for pages in self.live.values() for undo in (pages.addresses, pages.memory)]
+        return [*undos, *(retired.undo for retired in self.retired), *self.leftover]
 
     def create(self, pages: Pages, size: int) -> int:
         """Memory of the right space on the right device (3). If it is short, what was freed is waited for."""

@@ -7,7 +7,6 @@ while as well. Numbers in comments are ids of the catalogue's ALLOCATOR area.
 from __future__ import annotations
 
 from contextlib import suppress
-from itertools import chain
 
 from vmm_conformance.contracts import Access, Block, Code, Driver, DriverError, Statistics, SubjectError
 from vmm_reference.allocator import Pages, Undo, VmmAllocator
@@ -130,12 +129,9 @@ class SizedAllocator(VmmAllocator):
     def statistics(self) -> Statistics:
         """What live blocks asked for, and what the driver has given and not got back (17)."""
         self._check_open("statistics")
-        undos = [undo for pages in self.live.values() for undo in (pages.addresses, pages.memory)]
-        undos += [*(retired.undo for retired in self.retired), *self.leftover]
-        steps = list(chain.from_iterable(undo.steps for undo in undos))
-        committed = sum(self.memory[args[0]] for call, args in steps if call == self.driver.release)
-        reserved = sum(args[1] for call, args in steps if call == self.driver.address_free)
-        return Statistics(sum(self.sizes.values()), committed, reserved)
+        release = self.driver.release
+        committed = sum(self.memory[args[0]] for undo in self.undos() for call, args in undo.steps if call == release)
+        return Statistics(sum(self.sizes.values()), committed, self.reserved())
 
 
 class PausingAllocator(SizedAllocator):

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from vmm_conformance.contracts import Access, Block, Code, Driver, DriverError, Statistics, Status, SubjectError
+from vmm_reference.allocator import ADDRESSES, PATHS
 
 UNIT = 512
 """Blocks are whole multiples of so many bytes. They begin at multiples of it and of their space's alignment."""
@@ -41,13 +42,14 @@ class Segment:
 
 @dataclass(slots=True)
 class Freed:
-    """Bytes that work may use until ``event`` has passed on ``stream``."""
+    """Bytes that work may use until ``event`` has passed on ``stream``; ``marked`` once it is recorded there."""
 
     segment: Segment
     offset: int
     size: int
     event: int
     stream: int
+    marked: bool = True
 
 
 class ExpandableAllocator:
@@ -56,6 +58,7 @@ class ExpandableAllocator:
     - A block lies in a gap of a segment of its stream; only granules that have no memory yet get some.
     - What was freed on the segment's own stream can be used again at once; what was freed on another
       stream when the event behind it has passed (5).
+    - A block grows where it stands if the bytes behind it are free, and moves if not; what it held is copied (6).
     - A granule in which no block stands, and for which no event is awaited, is idle. `trim` gives idle
       granules back, and an allocation that finds memory short does too, waiting for events if it must (9, 12).
     """
@@ -70,6 +73,7 @@ class ExpandableAllocator:
         self.handles: list[int] = []
         """Memory that is mapped nowhere any more."""
         self.closed = False
+        self.paths = dict.fromkeys(PATHS, 0)
 
     # -- the contract
 
@@ -79,17 +83,35 @@ class ExpandableAllocator:
         if size <= 0:
             raise SubjectError(Code.INVALID_ARGUMENT, f"allocate: size is {size} bytes, and must be positive")
         self.poll()
-        unit = max(UNIT, self.driver.space_alignment(self.device, space))
-        taken = -(-size // UNIT) * UNIT
-        segment, offset = self.place(taken, unit, stream, space)
-        try:
-            self.back(segment, offset, taken)
-        except DriverError:
-            if not segment.granules and not segment.blocks:
-                self.free_segment(segment)
-            raise
+        segment, offset, taken = self.take(size, stream, space)
         segment.blocks[offset] = size, taken
         return Block(segment.address + offset, size, taken)
+
+    def grow(self, block: Block, size: int, *, stream: int) -> Block:
+        """A block of ``size`` bytes that begins with the bytes of ``block`` and replaces it.
+
+        Work submitted to ``stream`` before may still use the old address.
+        """
+        self._check_open("grow")
+        segment, offset = self.find("grow", block)
+        if size < block.size:
+            raise SubjectError(
+                Code.INVALID_ARGUMENT, f"grow: size is {size} bytes, less than the {block.size} of the block"
+            )
+        self.poll()
+        taken, path = -(-size // UNIT) * UNIT, "grow/in place"
+        if self.room_behind(segment, offset, stream) >= taken:
+            self.back(segment, offset, taken)
+        else:
+            segment, offset = self.move(segment, offset, size, stream)
+            path = "grow/moved"
+        segment.blocks[offset] = size, taken
+        self.paths[path] += 1
+        return Block(segment.address + offset, size, taken)
+
+    def taken(self) -> dict[str, int]:
+        """How often each path was taken (23)."""
+        return dict(self.paths)
 
     def deallocate(self, block: Block, *, stream: int) -> None:
         """Free ``block``; work submitted to ``stream`` before may still use it."""
@@ -118,7 +140,7 @@ class ExpandableAllocator:
         self._check_open("statistics")
         requested = sum(size for segment in self.segments for size, _ in segment.blocks.values())
         committed = sum(len(segment.granules) * segment.granule for segment in self.segments)
-        return Statistics(requested, committed, sum(segment.size for segment in self.segments))
+        return Statistics(requested, committed, self.reserved())
 
     def close(self) -> None:
         """Wait for the device, then give everything back, live blocks included. Again: does nothing.
@@ -150,7 +172,64 @@ class ExpandableAllocator:
         if refusals:
             raise refusals[0]
 
+    # -- growing
+
+    def room_behind(self, segment: Segment, offset: int, stream: int) -> int:
+        """Bytes from ``offset`` on that the block there could have, for work on ``stream``."""
+        others = self.occupied(segment, reusing=stream == segment.stream)
+        return min((start for start, _ in others if start > offset), default=segment.size) - offset
+
+    def move(self, segment: Segment, offset: int, size: int, stream: int) -> tuple[Segment, int]:
+        """Copy a block to other bytes, and free the old ones behind the copy (5)."""
+        grown, place, taken = self.take(size, stream, segment.space)
+        size, old = segment.blocks[offset]
+        made = []
+        try:
+            made.append(self.driver.event_create(self.device))
+            self.driver.copy(grown.address + place, segment.address + offset, size, stream=stream)
+        except DriverError:
+            self.spent += made
+            self.destroy_spent()
+            self.give_up(grown, place, taken)
+            raise
+        del segment.blocks[offset]
+        self.freed.append(Freed(segment, offset, old, made[0], stream, marked=False))
+        self.mark_freed()
+        return grown, place
+
+    def mark_freed(self) -> None:
+        """Record the events of freed bytes; one that is refused now is recorded later, which waits for more."""
+        with suppress(DriverError):
+            for freed in self.freed:
+                if not freed.marked:
+                    self.driver.event_record(freed.event, freed.stream)
+                    freed.marked = True
+
     # -- addresses
+
+    def take(self, size: int, stream: int, space: int) -> tuple[Segment, int, int]:
+        """Bytes with memory behind them for ``size``: where they are, and how many."""
+        unit = max(UNIT, self.driver.space_alignment(self.device, space))
+        taken = -(-size // UNIT) * UNIT
+        segment, offset = self.place(taken, unit, stream, space)
+        try:
+            self.back(segment, offset, taken)
+        except DriverError:
+            self.free_segment(segment)
+            raise
+        return segment, offset, taken
+
+    def give_up(self, segment: Segment, offset: int, taken: int) -> None:
+        """The memory that a failing call has taken goes, and the segment if it was the first in it (7)."""
+        for owner, number in self.idle():
+            if owner is segment and number in self.granules_of(segment, offset, taken):
+                with suppress(DriverError):
+                    self.drop(segment, number)
+        self.free_segment(segment)
+
+    def granules_of(self, segment: Segment, offset: int, taken: int) -> range:
+        """The numbers of the granules that those bytes lie in."""
+        return range(offset // segment.granule, -(-(offset + taken) // segment.granule))
 
     def place(self, taken: int, unit: int, stream: int, space: int) -> tuple[Segment, int]:
         """The first gap of ``taken`` bytes in a segment of that stream and space, or a new segment."""
@@ -162,9 +241,26 @@ class ExpandableAllocator:
         granule = self.driver.granularity(self.device, space).recommended
         whole = max(self.driver.mem_info(self.device).total, taken)
         size = -(-whole // granule) * granule
+        self.make_room(size)
         address = self.driver.reserve(size, alignment=max(unit, granule))
         self.segments.append(Segment(address, size, granule, stream, space))
         return self.segments[-1], 0
+
+    def make_room(self, size: int) -> None:
+        """Address space for ``size`` more bytes: segments go in which nothing stands (22)."""
+        most = ADDRESSES * self.driver.mem_info(self.device).total - size
+        for segment in tuple(self.segments):
+            if self.reserved() > most and not any(self.occupied(segment, reusing=False)):
+                for number in tuple(segment.granules):
+                    self.drop(segment, number)
+                self.free_segment(segment)
+        if self.reserved() > most:
+            text = f"{size} bytes of address space beside {self.reserved()} are more than {most + size}"
+            raise SubjectError(Code.RESOURCE_EXHAUSTED, f"reserve: {text}")
+
+    def reserved(self) -> int:
+        """Bytes of address space that the driver has given and not got back."""
+        return sum(segment.size for segment in self.segments)
 
     def gap(self, segment: Segment, taken: int, unit: int) -> int:
         """Where the first gap of ``taken`` bytes begins; perhaps too near the segment's end."""
@@ -191,7 +287,9 @@ class ExpandableAllocator:
         raise SubjectError(Code.INVALID_ARGUMENT, f"{call}: no live block begins at {block.address:#x}")
 
     def free_segment(self, segment: Segment) -> None:
-        """Give up addresses that were reserved in vain; if the driver will not have them, keep them."""
+        """Give up addresses in which nothing is; if the driver will not have them, keep them."""
+        if segment.granules or segment.blocks:
+            return
         with suppress(DriverError):
             self.driver.address_free(segment.address, segment.size)
             self.segments.remove(segment)
@@ -202,7 +300,7 @@ class ExpandableAllocator:
         """Memory with rights behind those bytes. What this call has added goes if it fails (7)."""
         added = []
         try:
-            for number in range(offset // segment.granule, -(-(offset + taken) // segment.granule)):
+            for number in self.granules_of(segment, offset, taken):
                 if number not in segment.granules:
                     segment.granules[number] = Granule(self.create(segment, offset, taken))
                 if not segment.granules[number].granted:
@@ -216,7 +314,7 @@ class ExpandableAllocator:
 
     def create(self, segment: Segment, offset: int, taken: int) -> int:
         """Memory of one granule. If it is short, idle granules elsewhere are given back, and freed ones awaited."""
-        wanted = range(offset // segment.granule, -(-(offset + taken) // segment.granule))
+        wanted = self.granules_of(segment, offset, taken)
         while True:
             try:
                 return self.driver.create(segment.granule, device=self.device, space=segment.space)
@@ -261,7 +359,7 @@ class ExpandableAllocator:
         for segment in self.segments:
             busy: set[int] = set()
             for offset, size in self.occupied(segment, reusing=False):
-                busy.update(range(offset // segment.granule, -(-(offset + size) // segment.granule)))
+                busy.update(self.granules_of(segment, offset, size))
             found += [(segment, number) for number in segment.granules if number not in busy]
         return found
 
@@ -275,7 +373,7 @@ class ExpandableAllocator:
                 if owner is not segment or number not in wanted:
                     self.drop(owner, number)
                     return True
-            if not self.freed:
+            if not self.freed or not self.freed[0].marked:
                 return False
             self.driver.event_synchronize(self.freed[0].event)
             self.spent.append(self.freed.pop(0).event)
@@ -286,9 +384,10 @@ class ExpandableAllocator:
 
     def poll(self) -> None:
         """See, without waiting, what has passed. Housekeeping: an error here leaves for later what it leaves."""
+        self.mark_freed()
         with suppress(DriverError):
             for freed in tuple(self.freed):
-                if self.driver.event_query(freed.event):
+                if freed.marked and self.driver.event_query(freed.event):
                     self.freed.remove(freed)
                     self.spent.append(freed.event)
             self.release_handles()

@@ -25,15 +25,17 @@ from vmm_conformance.contracts import (
     StepExecutor,
     VmmAllocator,
 )
+from vmm_reference.allocator import ADDRESSES, PATHS
 from vmm_reference.auto_threshold import BOUNDS
 from vmm_reference.step_executor import SkipRemapExecutor
 
-SIZED: Final = {"shrink": True, "trim": True, "late_peers": True, "statistics": True}
-EXPANDABLE: Final = {"grow": False, "trim": True, "statistics": True}
+SMALL: Final = {"paths": PATHS, "address_space": ADDRESSES}
+SIZED: Final = {**SMALL, "shrink": True, "trim": True, "late_peers": True, "statistics": True}
+EXPANDABLE: Final = {**SMALL, "trim": True, "statistics": True}
 PAUSING: Final = {**SIZED, "pause": ("backup", "discard")}
 CAPTURING: Final = {**PAUSING, "captures": True}
 ALLOCATORS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
-    "small": ("vmm_reference.allocator:VmmAllocator", {}),
+    "small": ("vmm_reference.allocator:VmmAllocator", SMALL),
     "sized": ("vmm_reference.allocator_parts:SizedAllocator", SIZED),
     "expandable": ("vmm_reference.expandable:ExpandableAllocator", EXPANDABLE),
     "pausing": ("vmm_reference.allocator_parts:PausingAllocator", PAUSING),

@@ -60,6 +60,7 @@ SUITES: tuple[Suite, ...] = (
             Exploration("parts-apart", "the same on two devices, which may reach each other",
                         {"devices": 2, "parts": PARTS}, share=1),
             Exploration("series", "each program repeated in one life of the allocators", {"rounds": 5}, share=1),
+            Exploration("held", "the caller holds work back over calls", {"parts": ("shrink", "trim", "holds")}),
         ),
         _scenarios("allocator"),
     ),

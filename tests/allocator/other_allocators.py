@@ -176,12 +176,12 @@ class Subject:
 
 
 CORRECT = (
-    Subject(Plain),
-    Subject(Waiting),
+    Subject(Plain, waits=("deallocate", "grow")),
+    Subject(Waiting, waits=("deallocate", "grow")),
     Subject(Caching),
     Subject(Sharing),
     Subject(Roomy),
-    Subject(Segment, grow=False, spaces=(0,)),
+    Subject(Segment, grow=False, spaces=(0,), waits=("deallocate",)),
     Subject(VmmAllocator, traced=False),
     Subject(VmmAllocator, spaces=(0,)),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 import pytest
-from stories import FIRST, RW, A, B, G, Story, broken
+from stories import FIRST, RW, SECOND, A, B, G, Story, broken
 
 ONE, TWO = b"11111111", b"22222222"
 Tell = Callable[[Story], None]
@@ -58,6 +58,32 @@ def trimmed(s: Story) -> None:
 def trimmed_with_work_pending(s: Story) -> None:
     s.allocate(1, A)
     s.write(1, ONE)
+    s.deallocate(1)
+    s.call("trim")
+    s.gave()
+
+
+def trimmed_behind_a_wait(s: Story) -> None:
+    """The stream's own work is over, but it waits for another's: what is freed on it is not over."""
+    s.allocate(1, A)
+    s.write(1, ONE)
+    s.allocate(2, B, stream=SECOND)
+    s.write(2, TWO, stream=SECOND)
+    s.harness("stream_synchronize", FIRST)
+    s.harness("event_create", 0, result=7)
+    s.harness("event_record", 7, SECOND)
+    s.harness("stream_wait_event", FIRST, 7)
+    s.deallocate(1)
+    s.call("trim")
+    s.gave()
+
+
+def trimmed_while_held(s: Story) -> None:
+    """A stream that is held has got no further than the hold, whatever was submitted."""
+    s.allocate(1, A)
+    s.write(1, ONE)
+    s.harness("stream_synchronize", FIRST)
+    hold(s)
     s.deallocate(1)
     s.call("trim")
     s.gave()
@@ -139,6 +165,56 @@ def counted(s: Story) -> None:
     s.gave(requested=100, committed=G, reserved=G)
 
 
+def hold(s: Story, device: int = 0) -> None:
+    s.event("harness", "note", ("held", {"stream": FIRST, "device": device}))
+
+
+def freed_while_held(s: Story) -> None:
+    """Nothing waits; when the caller has let go, somebody may. A query is no wait."""
+    s.allocate(1, A)
+    hold(s)
+    s.call("deallocate", block=1, stream=FIRST)
+    s.subject("event_create", 0, result=7)
+    s.subject("event_record", 7, FIRST)
+    s.subject("event_query", 7, result=False)
+    s.gave()
+    s.event("harness", "note", ("let_go", {"stream": FIRST}))
+    s.call("trim")
+    s.subject("event_synchronize", 7)
+    s.unback(A, handle=1)
+    s.gave()
+
+
+def short_while_held(s: Story) -> None:
+    """Memory that was freed has to be waited for, and comes back too late for the request."""
+    hold(s)
+    s.call("allocate", block=1, size=G, stream=FIRST, space=0)
+    s.subject("create", G, 0, 0, status=2)
+    s.subject("event_synchronize", 7, status=600)
+    s.refused()
+
+
+def waited_while_held(s: Story, kind: str = "stream_synchronize", which: int = FIRST) -> None:
+    s.allocate(1, A)
+    hold(s)
+    s.call("deallocate", block=1, stream=FIRST)
+    s.subject(kind, which, status=600)
+    s.refused("NOT_READY")
+
+
+def waited_for_an_event_while_held(s: Story) -> None:
+    waited_while_held(s, "event_synchronize", 7)
+
+
+def waited_for_the_device_while_held(s: Story) -> None:
+    waited_while_held(s, "device_synchronize", 0)
+
+
+def held_elsewhere(s: Story) -> None:
+    hold(s, device=1)
+    s.allocate(1, A)
+
+
 PARTS_GOOD: list[tuple[Tell, dict[int, int]]] = [
     (shrunk, {11: 2, 5: 1}),
     (trimmed, {12: 1}),
@@ -151,6 +227,10 @@ PARTS_GOOD: list[tuple[Tell, dict[int, int]]] = [
     (peer_enabled, {16: 2}),
     (peer_refused, {16: 1}),
     (counted, {17: 1}),
+    (trimmed_behind_a_wait, {12: 0}),
+    (trimmed_while_held, {12: 0}),
+    (freed_while_held, {21: 1}),
+    (short_while_held, {21: 1}),
 ]
 REACHES = {0: (1,), 1: (0,)}
 
@@ -277,6 +357,7 @@ PARTS_BAD: list[tuple[int, tuple[Tell, ...]]] = [
     (15, (resumed_again,)),
     (16, (peer_ignored, peer_forgotten, peer_out_of_reach)),
     (17, (counted_wrong,)),
+    (21, (waited_while_held, waited_for_an_event_while_held, waited_for_the_device_while_held)),
 ]
 PARTS_CASES = [pytest.param(f"ALLOCATOR-{n}", tell, id=tell.__name__) for n, tells in PARTS_BAD for tell in tells]
 
@@ -300,7 +381,7 @@ def trimmed_empty(s: Story) -> None:
     s.gave()
 
 
-VACUOUS = [(one_block, range(11, 18)), (paused_empty, (13, 14, 15)), (trimmed_empty, (12,))]
+VACUOUS = [(one_block, range(11, 18)), (paused_empty, (13, 14, 15)), (trimmed_empty, (12,)), (held_elsewhere, (21,))]
 
 
 @pytest.mark.parametrize(("tell", "untested"), VACUOUS)

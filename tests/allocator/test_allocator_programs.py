@@ -76,7 +76,7 @@ def test_parts_that_a_subject_does_not_declare_are_not_drawn() -> None:
         capabilities: Final = {"shrink": True, "pause": ("discard",)}
 
     pins = declared({"parts": PARTS, "devices": 1}, Some())
-    assert pins == {"parts": ("shrink", "discard"), "devices": 1}
+    assert pins == {"parts": ("shrink", "discard", "holds"), "devices": 1}
     source = random.Random(3)
     programs = [decode(source.randbytes(400), pins) for _ in range(100)]
     drawn = [operation for program in programs for operation in program.operations]

@@ -172,3 +172,89 @@ def test_a_segment_that_has_memory_keeps_its_addresses_when_it_cannot_get_more(w
     with pytest.raises(DriverError, match="create"):
         world.allocate(2)
     assert "address_free" not in [event.kind for event in world.recorder.history]
+
+
+# -- growing
+
+
+def grow(world: World, block: Block, granules: int) -> Block:
+    return world.allocator.grow(block, granules * G, stream=world.stream)
+
+
+def bytes_of(world: World, block: Block, size: int) -> bytes:
+    world.host.stream_synchronize(world.stream)
+    return world.host.read(block.address, size).data[0]
+
+
+def test_a_block_grows_where_it_stands_while_nothing_stands_behind_it(world: World) -> None:
+    block = world.allocate()
+    world.host.fill(block.address, 7, G, stream=world.stream)
+    grown = grow(world, block, 3)
+    assert (grown.address, grown.size, grown.committed) == (block.address, 3 * G, 3 * G)
+    assert bytes_of(world, grown, G) == b"\7" * G
+    other = world.allocate()
+    assert other.address == grown.address + 3 * G
+    assert world.allocator.taken() == {"grow/in place": 1, "grow/moved": 0}
+
+
+def test_a_block_between_others_moves_and_its_contents_are_copied(world: World) -> None:
+    block, other = world.allocate(), world.allocate()
+    world.host.fill(block.address, 7, G, stream=world.stream)
+    grown = grow(world, block, 2)
+    assert grown.address == other.address + G
+    assert bytes_of(world, grown, G) == b"\7" * G
+    assert world.allocator.taken() == {"grow/in place": 0, "grow/moved": 1}
+    with pytest.raises(SubjectError, match="no live block begins"):
+        grow(world, block, 4)
+    assert world.allocate().address == block.address
+
+
+def test_bytes_behind_that_another_stream_may_still_use_are_not_grown_over(world: World) -> None:
+    block, freed = world.allocate(), world.allocate()
+    for _ in range(9):
+        world.host.launch(world.stream)
+    world.free(freed)
+    other = world.host.stream_create()
+    grown = world.allocator.grow(block, 2 * G, stream=other)
+    assert grown.address != block.address
+    assert grow(world, world.allocator.allocate(10, stream=other), 1).committed == G
+
+
+@pytest.mark.parametrize("kind", ["create", "map", "set_access", "event_create", "copy"])
+def test_a_growth_that_fails_changes_nothing(world: World, kind: str) -> None:
+    block, _ = world.allocate(), world.allocate()
+    before = world.host.live(), world.allocator.statistics()
+    world.fail(kind)
+    with pytest.raises(DriverError, match=kind):
+        grow(world, block, 2)
+    assert (world.host.live(), world.allocator.statistics()) == before
+    assert grow(world, block, 2).size == 2 * G
+
+
+def test_a_moved_block_whose_old_bytes_cannot_be_marked_is_there_all_the_same(world: World) -> None:
+    block, _ = world.allocate(), world.allocate()
+    for _ in range(9):
+        world.host.launch(world.stream)
+    world.fail("event_record")
+    grown = grow(world, block, 2)
+    assert [freed.marked for freed in world.allocator.freed] == [False]
+    assert world.allocate().address != grown.address
+    assert [freed.marked for freed in world.allocator.freed] == [True]
+
+
+def test_a_smaller_size_is_no_growth(world: World) -> None:
+    with pytest.raises(SubjectError, match="size is 4096 bytes, less than the 8192 of the block"):
+        grow(world, world.allocate(2), 1)
+
+
+def test_address_space_has_an_end(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Segments in which nothing stands make room; then a request is refused."""
+    monkeypatch.setattr("vmm_reference.expandable.ADDRESSES", 2)
+    streams = [world.host.stream_create() for _ in range(3)]
+    first, _ = (world.allocator.allocate(G, stream=stream) for stream in streams[:2])
+    with pytest.raises(SubjectError, match=rf"{8 * G} bytes of address space beside {16 * G} are more than {16 * G}"):
+        world.allocator.allocate(G, stream=streams[2])
+    world.allocator.deallocate(first, stream=streams[0])
+    world.host.stream_synchronize(streams[0])
+    assert world.allocator.allocate(G, stream=streams[2]).size == G
+    assert world.allocator.statistics().reserved == 16 * G

@@ -42,6 +42,24 @@ def test_whoever_waits_for_it_is_refused(driver: HostDriver, wait: Callable[[Hos
         wait(driver, event)
 
 
+@pytest.mark.parametrize("schedule", ["late", "eager"])
+def test_who_asks_or_queues_behind_it_is_not_refused(make: Make, schedule: str) -> None:
+    driver = make(schedule=schedule)
+    stream, other, event = driver.stream_create(), driver.stream_create(), driver.event_create()
+    driver.hold(stream)
+    driver.event_record(event, stream)
+    driver.stream_wait_event(other, event)
+    behind = driver.launch(other)
+    assert not driver.event_query(event)
+    assert not driver.stream_query(other)
+    assert driver.progress(other) == 0
+    with refused(Status.NOT_READY):
+        driver.stream_synchronize(other)
+    driver.let_go(stream)
+    driver.stream_synchronize(other)
+    assert behind.done
+
+
 def test_memory_and_other_streams_go_on(driver: HostDriver) -> None:
     driver.hold(driver.stream_create())
     address, handle = mapped(driver)

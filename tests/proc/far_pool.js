@@ -93,7 +93,7 @@ class Pool {
   }
 }
 
-const WHO = { name: "far-pool", version: "js", contracts: ["allocator"], capabilities: { grow: false } };
+const WHO = { name: "far-pool", version: "js", contracts: ["allocator"], capabilities: { grow: false, waits: ["deallocate"] } };
 const pools = new Map();
 for (;;) {
   const request = hear();

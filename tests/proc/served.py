@@ -34,7 +34,8 @@ from vmm_conformance.contracts import (
 from vmm_conformance.running.proc.messages import CALLS
 
 WHO = {"name": "served", "version": "1", "contracts": ["allocator", "flags", "skip-remap", "vmm-allocator"],
-       "capabilities": {"spaces": [0, 1, 5], "shrink": True, "trim": True, "late_peers": True, "statistics": True,
+       "capabilities": {"spaces": [0, 1, 5], "paths": ["grow/in place", "grow/moved"], "address_space": 16,
+                        "shrink": True, "trim": True, "late_peers": True, "statistics": True,
                         "pause": ["backup", "discard"], "captures": True}}  # fmt: skip
 RESULTS = {"granularity": Granularity, "mem_info": MemoryInfo, "address_range": Range,
            "capabilities": DriverCapabilities}  # fmt: skip

@@ -134,7 +134,8 @@ def test_one_process_serves_all_programs(tmp_path):
     bench.run(PROGRAM)
     bench.run(PROGRAM)
     assert subject._process is process
-    assert (subject.name, subject.version, subject.capabilities) == ("far-pool", "1", {"grow": False})
+    assert (subject.name, subject.version) == ("far-pool", "1")
+    assert subject.capabilities == {"grow": False, "waits": ("deallocate",)}
 
 
 def test_the_schema_that_ships_is_the_one_of_the_code():

@@ -6,11 +6,13 @@ from vmm_conformance.checkers.allocator_accepted import Accepted
 from vmm_conformance.checkers.allocator_calls import Ledger, Watch
 from vmm_conformance.checkers.allocator_captures import Captures
 from vmm_conformance.checkers.allocator_contents import Contents
+from vmm_conformance.checkers.allocator_declared import Addresses, Paths
 from vmm_conformance.checkers.allocator_failures import Refusals
 from vmm_conformance.checkers.allocator_layout import Layout
 from vmm_conformance.checkers.allocator_leaks import Leaks
 from vmm_conformance.checkers.allocator_ordering import Lifetimes
 from vmm_conformance.checkers.allocator_parts import Counts, Pauses, Peers, Trims
+from vmm_conformance.checkers.allocator_waits import Waits
 from vmm_conformance.checkers.judge import Judge
 from vmm_conformance.checkers.series import Series, is_series
 from vmm_conformance.history.events import History
@@ -24,7 +26,9 @@ def judge(history: History) -> Judge:
     verdicts = Judge()
     replay = Replay(history)
     ledger = Ledger(history.header)
-    families = (Layout, Lifetimes, Contents, Refusals, Leaks, Trims, Pauses, Peers, Counts, Captures)
+    families = (
+        Layout, Lifetimes, Contents, Refusals, Leaks, Trims, Pauses, Peers, Counts, Captures, Waits, Addresses, Paths,
+    )  # fmt: skip
     repeated = [Series(replay, verdicts, FLAT)] if is_series(history.header) else []
     reported = [Accepted(replay, verdicts)] if history.header.get("reported") else []
     watch = Watch(replay, ledger, [family(replay, ledger, verdicts) for family in families])

@@ -118,6 +118,7 @@ class Ledger:
 
     ``planned`` is memory that is kept for captured work, by the device whose allocator keeps it; there is an entry
     from begin_capture to drop_capture. ``capturing`` are the devices of which a capture is under way.
+    ``held`` maps streams whose work the caller holds back to their device.
     ``paused`` are the devices whose allocator is paused, ``peers`` what was enabled for each device, and
     ``reaches`` what could be. ``excused`` holds what a freeing call that was made to fail was to give back: it may
     stay behind.
@@ -129,6 +130,7 @@ class Ledger:
         self.paused: set[int] = set()
         self.capturing: set[int] = set()
         self.planned: dict[int, set[Memory]] = {}
+        self.held: dict[int, int] = {}
         self.peers: dict[int, set[int]] = {}
         self.call: Call | None = None
         self.reaches: dict[int, tuple[int, ...]] = header.get("reaches", {})
@@ -237,6 +239,10 @@ class Watch(Visitor):
                 tell(call)
         elif what == "return" and self.ledger.call:
             self._returned(self.ledger.call, event, details)
+        elif what == "held":
+            self.ledger.held[details["stream"]] = details["device"]
+        elif what == "let_go":
+            self.ledger.held.pop(details["stream"], None)
 
     def _returned(self, call: Call, event: Event, details: dict[str, Any]) -> None:
         call.status, call.code, call.message = details["status"], details["code"], details["message"]

@@ -84,6 +84,8 @@ class Refusals(Family):
             return "the system is out of addresses or mappings"
         if self.ledger.capturing:
             return "nothing may be given back while a capture is under way"
+        if call.device in self.ledger.held.values():
+            return "memory comes back behind work that the caller holds"
         if call.name == "resume":
             return "memory that could not be given back is missing" if self.ledger.excused else ""
         space = call.block.space if call.block else call.arguments["space"]

@@ -43,7 +43,7 @@ class Trims(Family):
         """Note behind what memory was given up; or judge what is left."""
         if call.good and call.block and call.name in ("deallocate", "grow", "shrink"):
             stream = call.arguments["stream"]
-            until = stream, self.order.position(stream)
+            until = stream, self.order.position(stream) + bool(self.ledger.held)  # a hold is no item, and not over
             self._until.update(dict.fromkeys(self._memory_of(call.block), until))
         elif call.good and call.name == "drop_capture":
             stream = call.arguments["stream"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
 from vmm_conformance.contracts.driver import Driver
@@ -52,6 +52,9 @@ class WholeAllocator(Allocator, Protocol):
     there again and again until ``drop_capture``; launches from before that may then still be queued. There is one
     capture at a time. What was live before it the caller keeps; what is allocated, freed or resized meanwhile is the
     allocator's to keep for the captured work.
+
+    ``taken`` counts, for each declared path ``CALL/WAY``, the calls that went well and took it. Of ``in place`` and
+    ``moved`` it is known what they mean: the block is where it was, or is not.
     """
 
     def shrink(self, block: Block, size: int, *, stream: int) -> Block: ...
@@ -60,6 +63,7 @@ class WholeAllocator(Allocator, Protocol):
     def resume(self) -> None: ...
     def enable_peer(self, peer: int) -> None: ...
     def statistics(self) -> Statistics: ...
+    def taken(self) -> Mapping[str, int]: ...
     def begin_capture(self, *, stream: int) -> None: ...
     def end_capture(self, *, stream: int) -> None: ...
     def drop_capture(self, *, stream: int) -> None: ...

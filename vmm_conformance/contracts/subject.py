@@ -41,6 +41,9 @@ SUBJECT_CAPABILITIES: Final[Mapping[str, Any]] = {
     "late_peers": False,
     "statistics": False,
     "captures": False,
+    "waits": (),
+    "address_space": 0,
+    "paths": (),
     "deallocate": "stream",
     "segment": 0,
     "spaces": (0,),
@@ -60,11 +63,14 @@ SUBJECT_CAPABILITIES: Final[Mapping[str, Any]] = {
 """What a subject may declare, with the value that stands where it declares nothing.
 
 Of an allocator: ``grow``, ``shrink``, ``trim`` and ``statistics``: it implements these calls. ``pause``: the ways in
-which it pauses, ``backup`` (contents come back) and ``discard`` (they do not). ``late_peers``: other devices get rights
-on its blocks by ``enable_peer``. ``deallocate``: ``stream`` if work submitted before may still use what is freed, grown
-or closed on, ``immediate`` if the caller waits for it. ``segment``: it takes memory in pieces of at least that many
-bytes, and may refuse a request when less than a piece is free (ALLOCATOR-9). ``captures``: it is told of captures, and
-keeps what captured work uses.
+which it pauses, ``backup`` (contents come back) and ``discard`` (they do not). ``late_peers``: other devices get
+rights on its blocks by ``enable_peer``. ``deallocate``: ``stream`` if work submitted before may still use what is
+freed, grown or closed on, ``immediate`` if the caller waits for it. ``segment``: it takes memory in pieces of at least
+that many bytes, and may refuse a request when less than a piece is free (ALLOCATOR-9). ``captures``: it is told of
+captures, and keeps what captured work uses. ``waits``: the calls that wait for queued work, ``deallocate`` for
+instance, even when memory is not short; its caller must not hold work back over them (ALLOCATOR-21).
+``address_space``: it never has more reserved on a device than so many times the device's memory (ALLOCATOR-22); 0 says
+nothing. ``paths``: the ways in which its calls can go, ``CALL/WAY`` each, and ``taken`` counts them (ALLOCATOR-23).
 
 ``spaces``: memory spaces the allocator serves. ``traced``:
 its driver calls go through the driver it was given. ``revisions``: flag grammars it implements.

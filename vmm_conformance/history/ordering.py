@@ -123,7 +123,7 @@ class Order:
         return not all(map(self.over, self._lifetimes.get(what, {}).values()))
 
     def position(self, stream: int) -> int:
-        """How many items of work ``stream`` has been given so far."""
+        """How many items ``stream`` has been given so far: work, and waits for other streams."""
         return self._streams.get(stream, {}).get(stream, 0)
 
     def reached(self, stream: int, tick: int) -> bool:
@@ -254,7 +254,11 @@ class Order:
         self._graphs.pop(event.args[0], None)
 
     def _wait(self, event: Event) -> None:
-        _join(self._streams.setdefault(event.args[0], {}), self._events.get(event.args[1], {}))
+        """A wait is an item like work: what comes behind it is not over before it."""
+        stream = event.args[0]
+        clock = self._streams.setdefault(stream, {})
+        _join(clock, self._events.get(event.args[1], {}))
+        clock[stream] = clock.get(stream, 0) + 1
 
     def _event_done(self, event: Event) -> None:
         if event.result is not False:

@@ -17,8 +17,9 @@ from vmm_conformance.programs.program import Program
 
 CONTRACT: Final = "allocator"
 
-PARTS: Final = ("shrink", "trim", "backup", "discard", "late_peers", "statistics", "captures")
-"""The optional parts of the contract that programs may make use of. `backup` and `discard` are ways to pause."""
+PARTS: Final = ("shrink", "trim", "backup", "discard", "late_peers", "statistics", "captures", "holds")
+"""The optional parts of the contract that programs may make use of. `backup` and `discard` are ways to pause; ``holds``
+is no part of a subject, but something that its caller does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +177,17 @@ class DropCapture:
 
 
 @dataclass(frozen=True, slots=True)
+class Hold:
+    """Queue work on ``stream`` (of all devices) that does not end before the caller's next wait, pause or close.
+
+    So does a collective whose peer the caller has yet to start. Not done where the subject declares that its caller
+    waits for work, and on drivers that would really hang.
+    """
+
+    stream: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Use:
     """Queue work that reads the block's tokens and writes new ones to its start and end."""
 
@@ -236,15 +248,20 @@ class Close:
     device: int = 0
 
 
-Optional = Shrink | Trim | Pause | Resume | EnablePeer | Statistics | Capture | EndCapture | Replay | DropCapture
+Optional = Shrink | Trim | Pause | Resume | EnablePeer | Statistics | Capture | EndCapture | Replay | DropCapture | Hold
 Operation = Allocate | Deallocate | Grow | Use | Check | Order | Synchronize | Progress | Fail | Close | Optional
 OPERATIONS: Final[tuple[type, ...]] = (
     Allocate, Deallocate, Grow, Use, Check, Order, Synchronize, Progress, Fail, Close,
-    Shrink, Trim, Pause, Resume, EnablePeer, Statistics, Capture, EndCapture, Replay, DropCapture,
+    Shrink, Trim, Pause, Resume, EnablePeer, Statistics, Capture, EndCapture, Replay, DropCapture, Hold,
 )  # fmt: skip
 
 ON_BLOCK: Final = frozenset({Deallocate, Grow, Shrink, Use, Check})
 """The operations that need a live block."""
+
+WHILE_HELD: Final = frozenset(
+    {Allocate, Deallocate, Grow, Shrink, Trim, Statistics, EnablePeer, Use, Check, Order, Fail, Hold}
+)
+"""The operations that a caller can do while it holds work back; any other ends the hold first."""
 
 FAILING: Final = (
     *("create", "map", "set_access", "reserve", "event_record", "event_create", "unmap", "release"),
@@ -269,6 +286,7 @@ PART_WEIGHTS: Final[Mapping[str, tuple[tuple[type, int], ...]]] = {
     "late_peers": ((EnablePeer, 2),),
     "statistics": ((Statistics, 2),),
     "captures": ((Capture, 3), (EndCapture, 2), (Replay, 3), (DropCapture, 1)),
+    "holds": ((Hold, 3),),
 }
 """The operations of each optional part, drawn where the configuration names it."""
 
@@ -300,7 +318,8 @@ def decode(data: bytes, pins: Mapping[str, Any] | None = None) -> Program:
 def declared(pins: Mapping[str, Any], subject: object) -> Mapping[str, Any]:
     """``pins`` without the parts that ``subject`` does not declare: their operations are then not drawn."""
     ways: Any = capability(subject, "pause")
-    has = {part: part in ways if part in ("backup", "discard") else capability(subject, part) for part in PARTS}
+    has = {part: part in ways if part in ("backup", "discard") else capability(subject, part) for part in PARTS[:-1]}
+    has["holds"] = True
     return {**pins, "parts": tuple(part for part in pins["parts"] if has[part])} if "parts" in pins else pins
 
 
@@ -354,6 +373,7 @@ class _Draw:
             EndCapture: lambda: EndCapture(choices.below(configuration.devices)),
             Replay: lambda: Replay(choices.below(configuration.devices)),
             DropCapture: lambda: DropCapture(choices.below(configuration.devices)),
+            Hold: lambda: Hold(self._stream()),
             Use: lambda: Use(choices.byte() & 7, self._stream()),
             Check: lambda: Check(choices.byte() & 7, self._stream()),
             Order: self._order,
@@ -372,6 +392,9 @@ class _Draw:
         if Capture in optional:
             behind[Capture] = (Allocate, Allocate, Use, Grow)
             behind[EndCapture] = (Deallocate, Deallocate, Grow, Replay, Synchronize)
+        if Hold in optional:
+            drawn = (kind for kind in (Shrink, Trim) if kind in optional)
+            behind[Hold] = (Deallocate, Deallocate, Grow, Allocate, *drawn)
         if Trim in optional:
             behind[Deallocate] = [*self._wheel, *[Synchronize] * len(self._wheel)]
             behind[Synchronize] = [*self._wheel, *[Trim] * len(self._wheel)]

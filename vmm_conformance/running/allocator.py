@@ -29,7 +29,9 @@ from vmm_conformance.programs import allocator as ops
 from vmm_conformance.programs.program import Program
 from vmm_conformance.running.allocator_captures import Captures
 from vmm_conformance.running.allocator_facts import driver_options, header
+from vmm_conformance.running.allocator_holds import Holds
 from vmm_conformance.running.allocator_parts import OK, Held, as_block, outcome_of, skipped
+from vmm_conformance.running.allocator_paths import Paths
 from vmm_conformance.running.caller import TokenSource, marks
 from vmm_conformance.running.caller_order import CallerOrder
 from vmm_conformance.running.opened import OpenDriver, opened
@@ -65,6 +67,8 @@ class _Run(Captures):
         self.spaces = tuple(recorder.history.header["granularity"])
         self.grows = bool(capability(subject, "grow"))
         self.order = CallerOrder()
+        self.holds = Holds(recorder, subject)
+        self.paths = Paths(subject)
         self.tokens = TokenSource()
         self.streams = [
             self.driver.stream_create(device)
@@ -88,6 +92,7 @@ class _Run(Captures):
             **self.captures_table(),
             ops.Use: self._on_block(self._use),
             ops.Check: self._on_block(self._check),
+            ops.Hold: self._hold,
             ops.Order: self._order,
             ops.Synchronize: self._synchronize,
             ops.Progress: self._progress,
@@ -99,6 +104,8 @@ class _Run(Captures):
         """Run one operation of the program."""
         self.recorder.op = number
         self.recorder.event(HARNESS, "begin", (operation,))
+        if type(operation) not in ops.WHILE_HELD:
+            self.holds.let_go()
         try:
             outcome = self._handlers[type(operation)](operation)
         except DriverError as error:
@@ -111,6 +118,7 @@ class _Run(Captures):
         What is held by then the allocator holds for itself. The note ``round`` has each device's free bytes.
         """
         self.recorder.op = number
+        self.holds.let_go()
         try:
             for device in tuple(self.captures):
                 self.drop_capture(device)
@@ -134,6 +142,7 @@ class _Run(Captures):
     def finish(self, number: int) -> None:
         """Read all live blocks, close with that work still queued, then let everything run."""
         self.recorder.op = number
+        self.holds.let_go()
         try:
             for device in list(self.captures):
                 self.drop_capture(device)
@@ -161,6 +170,7 @@ class _Run(Captures):
 
         A block that is returned gets the number ``block``.
         """
+        self.holds.before(name)
         before = len(self.recorder.history.events)
         outcome, made = self._call_once(name, device, action, block, **arguments)
         if outcome["status"] == "ok" or name == "close" or not self._struck_since(before):
@@ -178,12 +188,13 @@ class _Run(Captures):
         self.recorder.note("call", name=name, device=device, block=block, **arguments)
         outcome = attempt(lambda: answer.append(action()))
         made = answer[0] if answer and isinstance(answer[0], Block) else None
+        told = self.paths.behind(name, self.allocators.get(device))
         if made is None:
             counted = answer[0]._asdict() if answer and isinstance(answer[0], Statistics) else {}
-            self.recorder.note("return", **outcome, **counted)
+            self.recorder.note("return", **outcome, **counted, **told)
         else:
             outcome["message"] = f"block {block}: {made.committed} bytes at {made.address:#x}"
-            self.recorder.note("return", **outcome, block=block, **made._asdict())
+            self.recorder.note("return", **outcome, block=block, **made._asdict(), **told)
         return outcome, made
 
     def _open(self, device: int) -> Outcome:
@@ -327,6 +338,12 @@ class _Run(Captures):
     def _check(self, held: Held, stream: int, operation: ops.Check) -> Outcome:
         self._submit(held, stream)
         return OK
+
+    def _hold(self, operation: ops.Hold) -> Outcome:
+        stream = operation.stream % len(self.streams)
+        if self.capturing(stream):
+            return skipped("the stream is captured")
+        return self.holds.hold(self.streams[stream], stream // self.streams_each)
 
     def _order(self, operation: ops.Order) -> Outcome:
         first, then = operation.first % len(self.streams), operation.then % len(self.streams)

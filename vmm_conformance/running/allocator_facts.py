@@ -18,6 +18,8 @@ from vmm_conformance.programs import allocator as ops
 from vmm_conformance.programs.program import Program
 from vmm_conformance.running.opened import tolerance
 
+PATHS: Final = "ALLOCATOR-23"
+
 PARTS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     ("grow", ("ALLOCATOR-6",)),
     ("shrink", ("ALLOCATOR-11",)),
@@ -26,9 +28,11 @@ PARTS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     ("late_peers", ("ALLOCATOR-16",)),
     ("statistics", ("ALLOCATOR-17",)),
     ("captures", ("ALLOCATOR-19", "ALLOCATOR-20")),
+    ("address_space", ("ALLOCATOR-22",)),
+    ("paths", (PATHS,)),
 )
 """The capabilities without which invariants say nothing."""
-STREAM_ORDER: Final = "ALLOCATOR-5"
+STREAM_ORDER: Final = ("ALLOCATOR-5", "ALLOCATOR-21")
 
 
 def driver_options(configuration: ops.Configuration) -> DriverOptions:
@@ -77,6 +81,10 @@ def header(program: Program, subject: Any, driver: Driver, options: DriverOption
         "traced": bool(capability(subject, "traced")),
         "reported": driver.name == OWN,
         "segment": capability(subject, "segment"),
+        "memory": {device: driver.mem_info(device).total for device in range(driver.device_count)},
+        "address_space": capability(subject, "address_space"),
+        "paths": tuple(capability(subject, "paths")),
+        "each_of": {PATHS: tuple(capability(subject, "paths"))} if capability(subject, "paths") else {},
         "rounds": program.configuration.rounds,
         "tolerance": tolerance(driver),
         "reaches": {device: _peers(driver, device) for device in range(driver.device_count)},
@@ -96,5 +104,6 @@ def _not_applicable(subject: Any) -> dict[str, str]:
     reasons = {id: f"the subject declares {name}={declared[name]}" for name, ids in PARTS for id in ids
                if not declared[name]}  # fmt: skip
     if capability(subject, "deallocate") == "immediate":
-        reasons[STREAM_ORDER] = "the subject declares deallocate=immediate: its caller waits for work first"
+        why = "the subject declares deallocate=immediate: its caller waits for work first"
+        reasons |= dict.fromkeys(STREAM_ORDER, why)
     return reasons

@@ -122,14 +122,16 @@ class Lost(NamedTuple):
 class Seen:
     """What many programs came to.
 
-    ``first`` keeps the first failing program of each invariant; ``inapplicable`` says of an invariant
-    why the subject's declarations rule it out. ``lost`` keeps, by the way it did so, the first program that ended
-    its process, and ``deaths`` counts all of them. ``points`` says which failure points these programs covered.
+    ``first`` keeps the first failing program of each invariant; ``inapplicable`` says of an invariant why the
+    subject's declarations rule it out, and ``each_of`` which parts of it must be witnessed, see `whole`. ``lost``
+    keeps, by the way it did so, the first program that ended its process, and ``deaths`` counts all of them.
+    ``points`` says which failure points these programs covered.
     """
 
     programs: int = 0
     witnesses: dict[str, int] = field(default_factory=dict)
     inapplicable: dict[str, str] = field(default_factory=dict)
+    each_of: dict[str, tuple[str, ...]] = field(default_factory=dict)
     first: dict[str, tuple[Program, int]] = field(default_factory=dict)
     lost: dict[Way, Lost] = field(default_factory=dict)
     deaths: Counter[Way] = field(default_factory=Counter)
@@ -139,6 +141,7 @@ class Seen:
         """Count one judged program."""
         self.programs += 1
         self.inapplicable |= judged.history.header.get("not_applicable", {})
+        self.each_of |= judged.history.header.get("each_of", {})
         for id, count in judged.judge.witnesses.items():
             self.witnesses[id] = self.witnesses.get(id, 0) + count
         for id in judged.broken():
@@ -159,6 +162,24 @@ class Seen:
         way = way_of(ended, program)
         self.deaths[way] += 1
         self.lost.setdefault(way, Lost(program, self.programs + self.deaths.total(), ended))
+
+
+def whole(
+    witnesses: Mapping[str, int], each_of: Mapping[str, tuple[str, ...]]
+) -> tuple[dict[str, int], dict[str, str]]:
+    """Witnesses by invariant; and of one that must be witnessed in each of several parts, which of them never was.
+
+    ``INVARIANT:PART`` counts witnesses of a part. The rarest part counts for the whole.
+    """
+    counted = {id: number for id, number in witnesses.items() if ":" not in id}
+    untested = {}
+    for id, parts in each_of.items():
+        numbers = {part: witnesses.get(f"{id}:{part}", 0) for part in parts}
+        counted[id] = min(numbers.values())
+        missing = [part for part, number in numbers.items() if not number]
+        if missing:
+            untested[id] = f"never taken: {', '.join(missing)}"
+    return {id: number for id, number in counted.items() if number}, untested
 
 
 def generate(

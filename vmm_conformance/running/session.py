@@ -18,7 +18,7 @@ from vmm_conformance.programs.scenario import Scenario
 from vmm_conformance.running.benches import bench_for, know, resolve_known, unseen
 from vmm_conformance.running.ended import Ended, reason
 from vmm_conformance.running.endings import endings, given_up
-from vmm_conformance.running.explore import Bench, Runs, Seen, failures, generate, rarely_collecting
+from vmm_conformance.running.explore import Bench, Runs, Seen, failures, generate, rarely_collecting, whole
 from vmm_conformance.running.plugs import plug
 from vmm_conformance.running.points import Points, bases
 from vmm_conformance.running.proc.subject import be_patient
@@ -210,7 +210,9 @@ def _sum_up(result: ItemResult, bench: Runs, seen: Seen) -> None:
     result.untested |= dict(sorted(bench.unseen.items()))
     result.untested |= {id: f"{NOT_APPLICABLE}{why}" for id, why in sorted(seen.inapplicable.items())}
     result.executed, result.points = seen.programs, seen.points
-    result.witnesses = dict(sorted(seen.witnesses.items()))
+    witnesses, missing = whole(seen.witnesses, seen.each_of)
+    result.witnesses = dict(sorted(witnesses.items()))
+    result.untested |= missing
 
 
 def _still(item: Item, seen: Seen, progress: Progress | None) -> Callable[[], None]:

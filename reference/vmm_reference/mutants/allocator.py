@@ -12,8 +12,10 @@ from vmm_reference.allocator_parts import PausingAllocator
 from vmm_reference.expandable import ExpandableAllocator
 from vmm_reference.mutants import allocators as wrong
 from vmm_reference.mutants import allocators_captures as captures
+from vmm_reference.mutants import allocators_declaring as declaring
 from vmm_reference.mutants import allocators_ending as ending
 from vmm_reference.mutants import allocators_parts as parts
+from vmm_reference.mutants import allocators_waiting as waiting
 from vmm_reference.mutants import expandables
 from vmm_reference.subject import CAPTURING, EXPANDABLE, PAUSING
 
@@ -26,15 +28,15 @@ class AllocatorMutant:
     def __init__(self, name: str, kind: Kind) -> None:
         self.name = name
         self._kind = kind
-        whole = PAUSING if issubclass(kind, PausingAllocator) else {}
+        whole: Mapping[str, Any] = PAUSING if issubclass(kind, PausingAllocator) else {}
         whole = CAPTURING if issubclass(kind, CapturingAllocator) else whole
         declared = EXPANDABLE if issubclass(kind, ExpandableAllocator) else whole
-        self.capabilities: Mapping[str, Any] = {"grow": True, "spaces": (0, 1, 5), **declared}
+        own = getattr(kind, "DECLARES", {})
+        self.capabilities: Mapping[str, Any] = {"grow": True, "spaces": (0, 1, 5), **declared, **own}
 
     def allocator(self, driver: Driver, device: int) -> Allocator:
         """A fresh wrong allocator."""
-        made: Allocator = self._kind(driver, device)  # type: ignore[assignment] # one that does not grow
-        return made
+        return self._kind(driver, device)
 
 
 def _mutant(name: str, kind: Kind, *breaks: int, source: str = "") -> Mutant:
@@ -124,6 +126,16 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     _mutant("retires-planned", captures.RetiresPlanned, 20),
     _mutant("reuses-planned", captures.ReusesPlanned, 20),
     _mutant("drops-at-end", captures.DropsAtEnd, 20),
+    _mutant("waits-to-free", waiting.WaitsToFree, 21),
+    _mutant("waits-to-trim", waiting.WaitsToTrim, 21),
+    _mutant("waits-to-reuse", waiting.WaitsToReuse, 21),
+    _mutant("reserves-ahead", declaring.ReservesAhead, 22),
+    _mutant("segments-for-each", declaring.SegmentForEach, 22),
+    _mutant("never-in-place", declaring.NeverInPlace, 23),
+    _mutant("counts-nothing", declaring.CountsNothing, 23),
+    _mutant("segment-grows-over-neighbour", expandables.GrowsOverNeighbour, 1, 5),
+    _mutant("segment-moves-without-copy", expandables.MovesWithoutCopy, 6),
+    _mutant("segment-frees-moved-at-once", expandables.FreesMovedAtOnce, 5),
     _mutant("segment-any-stream", expandables.ReusesAny, 5),
     _mutant("segment-trimmed-unseen", expandables.TrimsUnseen, 5),
     _mutant("segment-gap-too-small", expandables.GapTooSmall, 1, 5),

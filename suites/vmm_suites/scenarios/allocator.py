@@ -225,6 +225,23 @@ KINDS: Final = (
     ),
 )  # fmt: skip
 
+DECLARED: Final = (
+    _scenario(
+        "addresses-come-back", SMALL,
+        (*((Allocate(8 * G), Deallocate(0), Synchronize()) * 20), Allocate(G), *((Grow(0, G),) * 6), Close()),
+        (5, 8, 22),
+        "all of memory is allocated and freed over and over, and a block grows step by step",
+    ),
+    _scenario(
+        "grow-in-place-and-moving", STREAMS,
+        (
+            *(Allocate(100), Grow(0, 200), Allocate(G), Grow(0, 3 * G), Grow(1, 5 * G), Use(0), Use(1), Check(0)),
+            *(Order(0, 1), Use(0, 1), Grow(0, 6 * G, 1), Allocate(G), Use(2), Check(0, 1), Check(2), Close()),
+        ), (1, 4, 6, 8, 23),
+        "blocks grow where they are, between others, and on another stream",
+    ),
+)  # fmt: skip
+
 SERIES: Final = (
     _scenario(
         "repeated", Configuration(rounds=8),
@@ -236,4 +253,6 @@ SERIES: Final = (
     ),
 )  # fmt: skip
 
-SCENARIOS: Final[tuple[Scenario, ...]] = (*FAILURES, *GROWTH, *STREAM_ORDER, *KINDS, *PARTS, *SERIES, *CAPTURES)
+SCENARIOS: Final[tuple[Scenario, ...]] = (
+    *FAILURES, *GROWTH, *STREAM_ORDER, *KINDS, *PARTS, *SERIES, *DECLARED, *CAPTURES,
+)  # fmt: skip

@@ -13,6 +13,7 @@ from vmm_conformance.programs.allocator import (
     EnablePeer,
     Fail,
     Grow,
+    Hold,
     Operation,
     Order,
     Pause,
@@ -53,6 +54,14 @@ def _pause_fails(kind: str) -> Scenario:
 
 
 PARTS: Final = (
+    _scenario(
+        "held-back", STREAMS,
+        (
+            *(Allocate(G), Allocate(G), Allocate(G), Synchronize(0), Use(0), Hold(0), Deallocate(0), Grow(0, 2 * G)),
+            *(Allocate(G, 1), Allocate(3 * G), Shrink(0, G), Trim(), Use(0), Check(0), Synchronize(0), Close()),
+        ), (4, 5, 21),
+        "work is held back on a stream while blocks are freed, grown, shrunk and allocated, and trimmed",
+    ),
     _scenario(
         "shrink-queued-tail", STREAMS,
         (

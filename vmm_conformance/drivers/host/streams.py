@@ -132,7 +132,7 @@ class Streams(HostWork):
         with self._lock:
             queue = self._stream("stream_query", stream)
             self._check_not_capturing("stream_query", queue)
-            if queue.queue and stream not in self._holds:
+            if queue.queue:
                 self._run_head(queue)
             return not queue.queue
 
@@ -150,7 +150,7 @@ class Streams(HostWork):
             if point is not None:
                 point.done = True
                 if self._eager:
-                    self._drain(point.stream)
+                    self._run_all(point.stream)
 
     def stream_wait_event(self, stream: int, event: int) -> None:
         with self._lock:
@@ -175,8 +175,7 @@ class Streams(HostWork):
         with self._lock:
             queue = self._stream("progress", stream)
             ran = 0
-            while ran < count and queue.queue:
-                self._run_head(queue)
+            while ran < count and queue.queue and self._run_head(queue) is None:
                 ran += 1
             return ran
 
@@ -207,7 +206,7 @@ class Streams(HostWork):
         with self._lock:
             point = self._event("event_synchronize", event).point
             while point is not None and not point.done:
-                self._run_head(point.stream)
+                self._must_run_head(point.stream)
 
     def event_query(self, event: int) -> bool:
         with self._lock:
@@ -237,18 +236,28 @@ class Streams(HostWork):
 
     def _enqueue(self, queue: Stream, item: Item) -> None:
         queue.queue.append(item)
-        if self._eager and queue.id not in self._holds:
-            self._drain(queue)
+        if self._eager:
+            self._run_all(queue)
 
     def _drain(self, queue: Stream) -> None:
         while queue.queue:
-            self._run_head(queue)
+            self._must_run_head(queue)
 
-    def _run_head(self, queue: Stream) -> None:
+    def _run_all(self, queue: Stream) -> None:
+        """What a queue has, up to a hold."""
+        while queue.queue and self._run_head(queue) is None:
+            pass
+
+    def _must_run_head(self, queue: Stream) -> None:
+        held = self._run_head(queue)
+        if held is not None:
+            raise self._in_vain(held)
+
+    def _run_head(self, queue: Stream) -> Stream | None:
         """Run the first item of ``queue``; before that, in other queues, what it waits for.
 
-        A wait names a moment that was recorded before it, so this ends. A stack instead of recursion:
-        chains of waits may be long.
+        Returns the stream that is held and stands in the way, if one does; then the item has not run. A wait names
+        a moment that was recorded before it, so this ends. A stack instead of recursion: chains of waits may be long.
         """
         chain = [queue]
         while chain:
@@ -256,7 +265,7 @@ class Streams(HostWork):
             item = current.queue[0]
             if isinstance(item, Wait) and not item.point.done:
                 if item.point.stream is current:
-                    raise self._in_vain(current)
+                    return current
                 chain.append(item.point.stream)
                 continue
             current.queue.popleft()
@@ -264,7 +273,8 @@ class Streams(HostWork):
             while len(chain) > 1 and _may_go_on(chain[-2]):
                 chain.pop()
             if len(chain) == 1 and current is queue:
-                return
+                break
+        return None
 
     def _in_vain(self, queue: Stream) -> DriverError:
         return DriverError(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from vmm_conformance.contracts import Revision
+from vmm_conformance.running.allocator_holds import HELD_OVER
 from vmm_conformance.running.proc.spoken import SPOKEN, UNSPOKEN
 
 ASKED, REPORTED, UNTOLD = "asked", "reported", "untold"
@@ -14,6 +16,10 @@ CALLS: Final = (ASKED, REPORTED, UNTOLD)
 """How its driver calls are known: it asks the harness to make them, it makes them and says so, or it says nothing."""
 OWN: Final = ("allocator",)
 """The contracts whose subjects may have a driver of their own: those of others are handed memory of the harness's."""
+
+
+WAY: Final = "^[a-z]+/.+$"
+"""A path of a call: CALL/WAY."""
 
 
 class CommandError(ValueError):
@@ -100,6 +106,9 @@ _FLAG: Final = ("true or false", lambda value: type(value) is bool)
 _DECLARED: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
     **dict.fromkeys(("grow", "shrink", "trim", "late_peers", "statistics", "captures", "host_allocator"), _FLAG),
     "pause": ("a list of backup and discard", lambda value: _listed(value, lambda way: way in ("backup", "discard"))),
+    "address_space": ("a number of times", lambda value: type(value) is int and value >= 0),
+    "paths": ("a list of CALL/WAY", lambda value: _listed(value, lambda path: bool(re.search(WAY, str(path))))),
+    "waits": ("a list of calls", lambda value: _listed(value, lambda call: call in (*HELD_OVER,))),
     "deallocate": ("stream or immediate", lambda value: value in ("stream", "immediate")),
     "segment": ("a number of bytes", lambda value: type(value) is int and value >= 0),
     "spaces": ("a list of memory spaces", lambda value: _listed(value, lambda space: type(space) is int) and value),

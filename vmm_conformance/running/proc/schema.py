@@ -10,8 +10,9 @@ from vmm_conformance.contracts import Block, Buffer, Code, Range, RawAllocation,
 from vmm_conformance.contracts.allocator import Statistics
 from vmm_conformance.history.events import CALLS as EVERY
 from vmm_conformance.history.events import FIELDS, SUBJECT
+from vmm_conformance.running.allocator_holds import HELD_OVER
 from vmm_conformance.running.proc.described import CALLS as KNOWN
-from vmm_conformance.running.proc.described import Device
+from vmm_conformance.running.proc.described import WAY, Device
 from vmm_conformance.running.proc.messages import CALLS, PROTOCOL, VERSION, WHOLE, optional, shape
 from vmm_conformance.running.proc.spoken import CALLBACKS, CALLER, REQUESTS, SPOKEN
 
@@ -85,6 +86,7 @@ _RECORDS: Final[dict[str, Schema]] = {
         "skip_remap": _FLAG, "copy_threshold": {"anyOf": [WHOLE.schema, {"const": "auto"}]}, "warnings": _list(_TEXT),
     }),
     "number": WHOLE.schema,
+    "counts": {"type": "object", "propertyNames": {"pattern": WAY}, "additionalProperties": WHOLE.schema},
     "nothing": {"type": "null"},
 }  # fmt: skip
 """What a subject may return."""
@@ -146,6 +148,9 @@ def _described() -> Schema:
     capabilities = {
         **dict.fromkeys(names, _FLAG),
         "pause": _list({"enum": ["backup", "discard"]}),
+        "address_space": {"type": "integer", "minimum": 0},
+        "paths": _list({"type": "string", "pattern": WAY}),
+        "waits": _list({"enum": sorted(HELD_OVER)}),
         "deallocate": {"enum": ["stream", "immediate"]},
         "segment": {"type": "integer", "minimum": 0},
         "spaces": {"type": "array", "items": {"type": "integer"}, "minItems": 1},
