@@ -24,6 +24,8 @@ SCRIPTS = {
     "remap_ratio": (),
     "plugin_start": (),
     "shrink": (),
+    "isolation": (),
+    "emulated": (),
     "judge": (),
     "report_page": (),
 }

@@ -105,6 +105,17 @@ def test_a_held_stream_is_a_function_that_waits_without_the_interpreter(calls: F
     assert not through.is_alive()
 
 
+def test_what_held_a_stream_goes_once_the_stream_was_waited_for(calls: FakeCalls) -> None:
+    driver = _driver(calls)
+    streams = [driver.stream_create() for _ in range(2)]
+    for _ in range(3):
+        for stream in streams:
+            driver.hold(stream)
+            driver.let_go(stream)
+        driver.stream_synchronize(streams[0])
+    assert [len(driver._gates[stream]) for stream in streams] == [0, 3]
+
+
 def test_a_driver_that_is_closed_lets_all_streams_go(calls: FakeCalls) -> None:
     driver = _driver(calls)
     driver.hold(driver.stream_create())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -140,6 +141,21 @@ def test_fresh_shared_memory_is_poison_and_close_leaves_no_descriptor() -> None:
     assert driver.read(address, 2).data == (b"\xcb\xcb",)
     driver.close()
     assert len(os.listdir("/proc/self/fd")) <= before + 1  # an idle backing may keep its file
+
+
+def test_memory_that_the_system_does_not_have_is_refused_and_leaves_no_descriptor(
+    driver: HostDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(file: int, data: bytes, start: int) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    before, free = len(os.listdir("/proc/self/fd")), driver.mem_info().free
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", full)
+        with pytest.raises(DriverError, match=f"no {G} bytes of memory left to share: .* No space left") as caught:
+            driver.create_shareable(G)
+    assert caught.value.status == Status.OUT_OF_MEMORY
+    assert (len(os.listdir("/proc/self/fd")), driver.mem_info().free) == (before, free)
 
 
 def test_a_driver_that_declares_no_sharing_refuses_it() -> None:

@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from vmm_conformance.programs.turns import AT_WAIT
+from vmm_conformance.running import scheduler as scheduling
 from vmm_conformance.running.scheduler import Scheduler
 from vmm_conformance.running.threads import Duel, VisibleLock, visible_locks
 
@@ -126,6 +127,22 @@ def test_first_thread_that_waits_for_a_thread_that_has_ended_is_told() -> None:
 
     with pytest.raises(RuntimeError, match="deadlock"):
         scheduler.together([first, lock.acquire], (0,))
+
+
+def test_a_lock_that_cannot_be_seen_is_no_verdict_on_anybody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scheduling, "PATIENCE", 0.01)
+    scheduler = Scheduler()
+    unseen = threading.Lock()
+
+    def first() -> None:
+        with unseen:
+            try:
+                scheduler.point("map")
+            except Exception:  # as a subject, or a runner, takes whatever goes wrong in it
+                pytest.fail("it is no error of the subject's")
+
+    with pytest.raises(scheduling.Unseen, match=r"thread 1 has reached no point .* scheduled=False"):
+        scheduler.together([first, unseen.acquire], (0,))
 
 
 def test_locks_made_meanwhile_are_visible() -> None:

@@ -57,7 +57,10 @@ class DeviceDriver(DeviceSharing):
 
     def stream_synchronize(self, stream: int) -> None:
         queue = self._queue("stream_synchronize", stream)
+        passed = len(self._gates.get(stream, ()))
         self._waiting(lambda: self._calls.stream_synchronize(stream), [queue])
+        if passed:  # the device has left these, and they are no memory of its any more
+            self._gates[stream] = self._gates[stream][passed:]
 
     def stream_query(self, stream: int) -> bool:
         queue = self._queue("stream_query", stream)

@@ -45,6 +45,6 @@ class Broke(Exception):
     """A checker or the harness broke in the child; the message is that error's class and text."""
 
 
-def reason(error: Exception) -> str:
+def reason(error: BaseException) -> str:
     """What broke, as a report says it: the same with and without isolation."""
     return str(error) if isinstance(error, Broke) else f"{type(error).__name__}: {error}"

@@ -26,11 +26,19 @@ WAITS: Final = frozenset(
 """The driver calls in which a thread waits for the device, or asks whether it must."""
 
 PATIENCE: Final = 30.0
-"""Seconds without any point after which a thread is taken to hang on a lock that cannot be seen."""
+"""Seconds without any point after which a thread is taken to hang on a lock that cannot be seen: see `Unseen`."""
 
 
 class Abandoned(BaseException):
     """Ends a thread whose lock is never given back."""
+
+
+class Unseen(BaseException):
+    """A watchdog has found that no thread goes on: one hangs on a lock that the scheduler does not see.
+
+    It is no verdict on the subject, and so no exception that a subject or a runner might take for one of its own: the
+    item ends as unknown, with these words. No run that comes to its end depends on the watchdog.
+    """
 
 
 class Scheduler:
@@ -177,7 +185,7 @@ class Scheduler:
             try:
                 self._await_turn(number)
                 body()
-            except Abandoned:
+            except (Abandoned, Unseen):
                 pass
             finally:
                 self._end(number)
@@ -210,7 +218,7 @@ class Scheduler:
     def _await_turn(self, me: int) -> None:
         with self._turn:
             if not self._turn.wait_for(lambda: self._running == me, PATIENCE):
-                raise RuntimeError(
+                raise Unseen(
                     f"thread {self._running} has reached no point for {PATIENCE} s; a subject whose locks are not made "
                     "through the module threading must declare the capability scheduled=False"
                 )

@@ -24,6 +24,7 @@ from vmm_conformance.running.points import Points, bases
 from vmm_conformance.running.proc.subject import be_patient
 from vmm_conformance.running.remembered import Remembered
 from vmm_conformance.running.results import ALL, NOT_APPLICABLE, UNAVAILABLE, ItemResult
+from vmm_conformance.running.scheduler import Unseen
 from vmm_conformance.running.shards import members
 from vmm_conformance.running.subjects import DRIVERS, unavailable
 from vmm_conformance.running.suites import Exploration, Share, Suite, load_suites
@@ -186,7 +187,7 @@ def run_item(item: Item, options: Options, *, progress: Progress | None = None) 
         result.state = seen.state
     except KeyboardInterrupt:
         result.state = "stopped"
-    except Exception as error:  # a checker or the harness broke: a verdict of its own, never a lost run
+    except (Exception, Unseen) as error:  # a checker or the harness broke: a verdict of its own, never a lost run
         result.unknown = {ALL: reason(error)}
     if result.state == "stopped":
         result.failures = failures(bench, seen, small=False)

@@ -123,8 +123,14 @@ class Sharing(Graphs):
             file = os.memfd_create(f"vmm-conformance-shared-{device}")
         except OSError as error:
             raise DriverError(Status.OUT_OF_MEMORY, call, f"no descriptor for shareable memory: {error}") from None
-        for start in range(0, size, len(_CHUNK)):
-            os.pwrite(file, _CHUNK[: size - start], start)
+        try:
+            for start in range(0, size, len(_CHUNK)):
+                os.pwrite(file, _CHUNK[: size - start], start)
+        except OSError as error:
+            os.close(file)
+            raise DriverError(
+                Status.OUT_OF_MEMORY, call, f"the system has no {size} bytes of memory left to share: {error}"
+            ) from None
         return file
 
     def _descriptor(self, call: str, file: int) -> int:

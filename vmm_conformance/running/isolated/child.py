@@ -85,6 +85,7 @@ def serve(connection: Connection, trail: Trail) -> None:
 def answer(request: Request) -> Answer:
     """Carry out one request; what a checker or the harness raises becomes part of the answer."""
     from vmm_conformance.running.benches import resolve_known
+    from vmm_conformance.running.scheduler import Unseen
     from vmm_conformance.running.subjects import unavailable
 
     try:
@@ -97,7 +98,7 @@ def answer(request: Request) -> Answer:
         return Answer(kept, spent=spent)
     except Ended as ended:
         return Answer(ended=(ended.kind, ended.how, ended.op, ended.stack))
-    except Exception as error:
+    except (Exception, Unseen) as error:
         return Answer(broke=f"{type(error).__name__}: {error}")
 
 
