@@ -227,8 +227,16 @@ class Listener:
         if self.controller is not None and self.candidates:
             self.controller.start()
 
+    def pytest_keyboard_interrupt(self) -> None:
+        """Under xdist, ask the workers to stop: what they have under way is to be kept."""
+        if self.controller is not None:
+            self.controller.interrupt()
+
+    @pytest.hookimpl(trylast=True)  # when workers have come down
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Build the report; a run without failures that is not conformant exits 1."""
+        for result in self.controller.left() if self.controller is not None else ():
+            self.add(result)
         if self.config.stash[INVOCATION].replay or not (self.results or self.candidates):
             return
         from vmm_conformance.pytest_items import Session

@@ -58,7 +58,7 @@ class SuiteItem:
         with Interrupts() as interrupts:
             result = self._result(interrupts)
         if progress := self._node.config.stash.get(PROGRESS, None):
-            progress.tally.finished(failure.invariant for failure in result.failures)
+            progress.finished(failure.invariant for failure in result.failures)
         self._node.stash[RESULT] = result.to_json()
         self._node.user_properties += _properties(self.item, result)
         if result.state == "stopped" or interrupts.seen:
@@ -153,10 +153,13 @@ def _properties(item: Item, result: ItemResult) -> list[tuple[str, object]]:
 
 
 def _hand_over(node: pytest.Item, result: ItemResult) -> None:
-    """Give a stopped item's result to the listener of this process: no test report will carry it."""
+    """Give a stopped item's result to the listener, or leave it for the controller's: no test report carries it."""
     listener = node.config.pluginmanager.get_plugin("vmm-conformance-listener")
+    progress = node.config.stash.get(PROGRESS, None)
     if listener is not None:
         listener.add(result.to_json())
+    elif isinstance(progress, There):
+        progress.leave(result.to_json())
 
 
 class Session:

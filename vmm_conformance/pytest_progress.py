@@ -2,7 +2,8 @@
 
 A process that runs items itself prints now and then a line through pytest's own reporter. Under xdist the
 workers write how far they are into a folder that the controller made, and the controller prints the sum.
-A worker on another machine has no such folder, and says nothing.
+After Ctrl-C it asks them there to stop, and they leave what they had found. A worker on another machine has no
+such folder, and says nothing.
 """
 
 from __future__ import annotations
@@ -29,6 +30,12 @@ OFTEN: Final = 5.0
 """Seconds between lines on a terminal."""
 LOOKING: Final = 1.0
 """Seconds between what the controller looks at."""
+_STOP: Final = "stop"
+"""A file of the folder that asks workers to stop."""
+_LEFT: Final = ".left"
+"""How the file ends that has what a stopped worker had found."""
+_PATIENCE: Final = 60.0
+"""Seconds that workers have for it after Ctrl-C; another Ctrl-C ends the wait."""
 _TELLING: Final = 0.5
 """Seconds between what a worker tells."""
 
@@ -68,6 +75,10 @@ class Here:
         self.tally.programs(done, planned, broken)
         self._printer.show(self.tally.text)
 
+    def finished(self, found: Iterable[str]) -> None:
+        """An item is over, and has broken the invariants ``found``."""
+        self.tally.finished(found)
+
 
 class There:
     """Items run in an xdist worker: it tells the controller by a file of its own."""
@@ -77,20 +88,37 @@ class There:
         self._file = folder / f"{worker}.json"
         self._folder = folder
         self._next = 0.0
+        self._busy = False
 
     def programs(self, done: int, planned: int, broken: int) -> None:
-        """What `run_item` calls after each program."""
+        """What `run_item` calls after each program. Raises ``KeyboardInterrupt`` if the controller asks for it."""
         self.tally.programs(done, planned, broken)
+        self._busy = True
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + _TELLING
             self.tell()
+            if (self._folder / _STOP).exists():
+                raise KeyboardInterrupt
+
+    def finished(self, found: Iterable[str]) -> None:
+        """An item is over, and has broken the invariants ``found``."""
+        self.tally.finished(found)
+        self._busy = False
+        self.tell()
 
     def tell(self) -> None:
         """Write the file, whole or not at all; without the folder do nothing."""
+        self._write({**self.tally.as_data(), "busy": self._busy}, self._file)
+
+    def leave(self, result: dict[str, Any]) -> None:
+        """Leave the result of an item that was stopped: no test report will carry it."""
+        self._write(result, self._file.with_suffix(_LEFT))
+
+    def _write(self, data: dict[str, Any], file: Path) -> None:
         if self._folder.is_dir():
-            fresh = self._file.with_suffix(".new")
-            fresh.write_text(json.dumps(self.tally.as_data()), "utf-8")
-            fresh.replace(self._file)
+            fresh = file.with_suffix(".new")
+            fresh.write_text(json.dumps(data), "utf-8")
+            fresh.replace(file)
 
 
 def progress_of(config: pytest.Config, items: Iterable[Any]) -> Here | There | None:
@@ -110,7 +138,8 @@ def _parameter(item: Any) -> Any:
 class Controller:
     """Under xdist: makes the folder, and prints the sum of what the workers tell from a thread of its own."""
 
-    def __init__(self, config: pytest.Config) -> None:
+    def __init__(self, config: pytest.Config, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self.folder = Path(tempfile.mkdtemp(prefix="vmm-progress-"))
         self._printer = Printer(config)
         self._over = threading.Event()
@@ -134,6 +163,17 @@ class Controller:
         while not self._over.wait(LOOKING):
             if any(self.folder.glob("*.json")):
                 self._printer.show(self.text)
+
+    def interrupt(self) -> None:
+        """Ask the workers to stop, and let them make small what they had found, which xdist would not wait for."""
+        (self.folder / _STOP).touch()
+        until = self._clock() + _PATIENCE
+        while self._clock() < until and any(_read(file).get("busy") for file in self.folder.glob("*.json")):
+            time.sleep(0.05)
+
+    def left(self) -> list[dict[str, Any]]:
+        """The results of the items that workers had under way when they were stopped."""
+        return [json.loads(file.read_text("utf-8")) for file in sorted(self.folder.glob(f"*{_LEFT}"))]
 
     def stop(self) -> None:
         """The run is over."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from types import SimpleNamespace
 
 import pytest
 
@@ -114,14 +115,58 @@ def test_a_worker_tells_and_the_controller_sums_up(tmp_path):
     told = []
     for worker, done in (("gw0", 30), ("gw1", 12)):
         there = pytest_progress.There(tmp_path, worker, 100)
-        there.tally.finished(["FLAG-1"])
+        there.finished(["FLAG-1"])
+        there._next = 0.0
         there.programs(done, 50, 0)
         told.append(json.loads((tmp_path / f"{worker}.json").read_text()))
-    assert told[0] == {"done": 30, "planned": 100, "found": ["FLAG-1"], "broken": 0}
+    assert told[0] == {"done": 30, "planned": 100, "found": ["FLAG-1"], "broken": 0, "busy": True}
     total = Tally()
     total.add(told)
     assert total.text().startswith("42 of 100 programs, ")
     assert "1 broken invariant" in total.text()
+
+
+def test_a_worker_that_is_asked_to_stop_leaves_what_it_had(tmp_path):
+    controller = pytest_progress.Controller(SimpleNamespace())
+    there = pytest_progress.There(controller.folder, "gw0", 100)
+    controller.interrupt()
+    with pytest.raises(KeyboardInterrupt):
+        there.programs(2, 50, 0)
+    there.finished([])
+    there.leave({"item": "an item"})
+    controller.interrupt()  # waits for nobody
+    assert controller.left() == [{"item": "an item"}]
+    controller.stop()
+    assert not controller.folder.exists()
+
+
+INTERRUPTED = """
+import os, signal
+from vmm_reference.subject import reference
+class Patient:
+    name, seen = "patient", 0
+    def flags(self, revision):
+        Patient.seen += 1
+        if Patient.seen == 40:
+            os.kill(os.getppid(), signal.SIGINT)  # Ctrl-C
+        return reference.flags(revision)
+patient = Patient()
+"""
+
+
+def test_ctrl_c_under_xdist_keeps_what_a_worker_had_under_way(pytester):
+    pytester.makepyfile(own_patient=INTERRUPTED)
+    done = pytester.runpytest_subprocess(
+        "--pyargs", "vmm_suites", "--vmm-subject", "own_patient:patient", "--vmm-budget", "nightly", "-n", "1",
+        "--rootdir", str(pytester.path), "-p", "no:cacheprovider", "--vmm-report", "made",
+    )  # fmt: skip
+    assert done.ret == pytest.ExitCode.INTERRUPTED, done.stdout.str()
+    made = json.loads((pytester.path / "made" / "report.json").read_text())
+    assert made["overall"] == "partial"
+    first = made["subjects"][0]["items"][0]
+    assert first["state"] == "stopped"
+    assert first["executed"] > 0
+    done.stdout.fnmatch_lines(["*1 of 31 items interrupted: flags/explore/anything*"])
 
 
 def test_a_worker_without_the_folder_says_nothing(tmp_path):

@@ -100,7 +100,7 @@ def test_an_item_that_did_not_finish(state):
 def test_a_run_that_was_stopped_is_partial():
     made = report(result(state="stopped", executed=3), DONE)
     assert made.overall is Overall.PARTIAL
-    assert made.reasons == ("1 of 2 items stopped early: allocator/explore/a[thing]",)
+    assert made.reasons == ("1 of 2 items interrupted: allocator/explore/a[thing]",)
 
 
 def test_an_item_that_was_planned_and_not_run_makes_it_partial():

@@ -151,13 +151,13 @@ def passes(
 
 def _followed(items: Sequence[Item], progress: Progress | None) -> Iterator[tuple[Item, Progress]]:
     """Each item with what tells how far all of them are."""
-    total, before, here = sum(item.planned for item in items), 0, 0
+    total, before, here, most = sum(item.planned for item in items), 0, 0, 0
 
     def told(done: int, planned: int, broken: int) -> None:
-        nonlocal here
-        here = done
+        nonlocal here, most
+        here, most = done, max(most, broken)
         if progress is not None:
-            progress(before + done, total, broken)
+            progress(before + done, total, most)
 
     for item in items:
         yield item, told

@@ -286,8 +286,8 @@ def _gaps(expected: Sequence[InvariantReport], rows: Sequence[ItemReport], optio
     if options.shard:
         gaps.append(f"only shard {options.shard} was asked for: {len(own)} of {count(len(rows), 'item')}")
     for state, text in (
+        ("stopped", "interrupted"),
         (NOT_RUN, "not run"),
-        ("stopped", "stopped early"),
         ("crash", "crashed"),
         ("timeout", "timed out"),
         (UNAVAILABLE, "could not be run here"),

@@ -140,7 +140,7 @@ def _edge(edge: dict[str, Any], layout: Layout, across: Across) -> Shape:
     return {
         "kind": edge["kind"], "x1": start, "y1": top, "x2": end, "y2": bottom,
         "tx": end + 6 if at_host else (start + end) // 2 - 20,
-        "ty": bottom + 14 if at_host else (top + bottom) // 2 - 3,
+        "ty": bottom + 20 if at_host else (top + bottom) // 2 - 3,
         "title": _edge_title(edge, layout.picture["lanes"]),
     }  # fmt: skip
 
