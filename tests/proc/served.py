@@ -1,6 +1,7 @@
 """A program that serves the reference over lines: the one side of ``proc:`` for every contract, over any subject.
 
-``python served.py [module:attribute]``
+``python served.py``: it asks for its driver calls. ``python served.py own``: it has a driver, and reports its calls.
+A further word is the known-bad variant that is served in place of the reference.
 """
 
 from __future__ import annotations
@@ -8,7 +9,6 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import asdict, replace
-from importlib import import_module
 from types import SimpleNamespace
 
 from vmm_conformance.contracts import (
@@ -18,6 +18,7 @@ from vmm_conformance.contracts import (
     DeviceConfig,
     DriverCapabilities,
     DriverError,
+    DriverOptions,
     Executable,
     ExecuteFailed,
     Granularity,
@@ -31,12 +32,19 @@ from vmm_conformance.contracts import (
     Use,
     status_name,
 )
+from vmm_conformance.drivers.host import HostDriver
+from vmm_conformance.history.events import History
+from vmm_conformance.history.files import event_line
 from vmm_conformance.running.proc.messages import CALLS
+from vmm_conformance.running.recorder import Recorder
+from vmm_reference.mutants import MUTANTS
+from vmm_reference.subject import reference
 
 WHO = {"name": "served", "version": "1", "contracts": ["allocator", "flags", "skip-remap", "vmm-allocator"],
        "capabilities": {"spaces": [0, 1, 5], "paths": ["grow/in place", "grow/moved"], "address_space": 16,
                         "shrink": True, "trim": True, "late_peers": True, "statistics": True,
                         "pause": ["backup", "discard"], "captures": True}}  # fmt: skip
+OWN = {"contracts": ["allocator", "vmm-allocator"], "calls": "reported", "device": {"capacity": 64 << 20}}
 RESULTS = {"granularity": Granularity, "mem_info": MemoryInfo, "address_range": Range,
            "capabilities": DriverCapabilities}  # fmt: skip
 
@@ -79,11 +87,24 @@ class FarDriver:
         return RESULTS[call](**answer) if call in RESULTS else answer
 
 
+def own_driver():
+    """A driver in this process, whose calls are said when they have been made."""
+    recorder = Recorder(HostDriver(DriverOptions()), History())
+
+    def told(event):
+        print(event_line(event), flush=True)
+        recorder.history.events.clear()
+
+    recorder.now.seen = told
+    return recorder.subject
+
+
 class Objects:
     """What was opened, and the reservations and contexts of it, by number."""
 
-    def __init__(self, subject):
+    def __init__(self, subject, driver):
         self.subject = subject
+        self.driver = driver
         self.live = {}
         self.reservations = {}
         self.tags = []
@@ -91,11 +112,15 @@ class Objects:
     def answer(self, request):
         do = request.pop("do")
         if do == "start":
-            return WHO
+            return WHO if isinstance(self.driver, FarDriver) else WHO | OWN
+        if do == "stream_create":
+            return self.driver.unrecorded.stream_create(**request)
+        if do == "stream_destroy":
+            return self.driver.unrecorded.stream_destroy(**request)
         key, number = next((key, request.pop(key)) for key in ("allocator", "flags", "vmm_allocator", "step_executor")
                            if key in request)  # fmt: skip
         if do == "open":
-            self.live[number] = opened(self.subject, key, request)
+            self.live[number] = opened(self.subject, self.driver, key, request)
             return None
         return told(self.made(self.live[number], do, request))
 
@@ -149,19 +174,19 @@ def on_a_thread(body):
     return answer
 
 
-def opened(subject, key, given):
+def opened(subject, driver, key, given):
     if key == "allocator":
-        return subject.allocator(FarDriver(), given["device"])
+        return subject.allocator(driver, given["device"])
     if key == "flags":
         return subject.flags(Revision(given["revision"]))
     if key == "vmm_allocator":
         configs = [DeviceConfig(**{**config, "exempt": tuple(config["exempt"])}) for config in given["configs"]]
-        return subject.vmm_allocator(FarDriver(), configs)
+        return subject.vmm_allocator(driver, configs)
     whole = Executable(**given["executable"])
     slots = tuple(Slot(slot["space"], Use(slot["use"]), slot["constant"]) for slot in whole.slots)
     commands = tuple(Command(tuple(command["slots"]), command["traced"]) for command in whole.commands)
     executable = replace(whole, slots=slots, commands=commands, mode=UpdateMode(whole.mode))
-    return subject.step_executor(FarDriver(), executable)
+    return subject.step_executor(driver, executable)
 
 
 def execute(table, persistent):
@@ -175,8 +200,8 @@ def told(answer):
 
 
 def main():
-    module, _, attribute = (sys.argv[1:] or ["vmm_reference.subject:reference"])[0].partition(":")
-    objects = Objects(getattr(import_module(module), attribute))
+    wrong = next((mutant.subject for mutant in MUTANTS if mutant.id in sys.argv[1:]), None)
+    objects = Objects(wrong or reference, own_driver() if "own" in sys.argv[1:] else FarDriver())
     while True:
         request = hear()
         try:

@@ -218,7 +218,7 @@ def test_replay_shows_it(tmp_path, capsys):
         (shell(said('{"return": {"name": "x", "contracts": ["allocator"], "calls": "reported"}}')),
          "it makes its own driver calls, and says of its device None; expected is an object with count, granularity,"),
         (shell(said('{"return": {"name": "x", "contracts": ["skip-remap"], "calls": "untold", "device": {}}}')),
-         "with a driver of its own it can have the contract allocator, not skip-remap: memory of the caller's would"),
+         "with a driver of its own it can have the contracts allocator and vmm-allocator, not skip-remap: memory"),
         (shell(said('{"return": {"name": "x", "contracts": ["allocator"], "capabilities": {"fly": true}}}')),
          "it declares 'fly', accepted: grow, shrink, "),
         (shell(said('{"return": {"name": "x", "contracts": ["allocator"], "capabilities": {"grow": 1}}}')),

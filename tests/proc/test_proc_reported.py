@@ -44,10 +44,8 @@ def pool(folder, old="", new=""):
 
 
 def test_reported_calls_are_judged(tmp_path):
-    bench, programs = bench_for("allocator", pool(tmp_path), OWN), []
-    generate(6, 3, lambda data: programs.append(bench.decode(data, {})))
     witnesses = set()
-    for program in programs:
+    for bench, program in drawn(pool(tmp_path), "allocator", 6):
         judged = bench.run(program)
         assert judged.judge.findings == []
         witnesses |= set(judged.judge.witnesses)
@@ -63,6 +61,32 @@ def test_what_only_reported_calls_show(wrong, tmp_path):
     old, new, invariant, text = WRONG[wrong]
     found = bench_for("allocator", pool(tmp_path, old, new), OWN).run(PROGRAM).broken()
     assert text in found[invariant].message
+
+
+REACHED = {
+    "allocator": {"ALLOCATOR-1", "ALLOCATOR-5", "ALLOCATOR-8"},
+    "vmm-allocator": {"ALLOC-44", "ALLOC-53", "ALLOC-74", "ALLOC-76", "ALLOC-183"},
+}
+SERVED = python(Path(__file__).with_name("served.py"))
+
+
+def test_the_reference_over_its_own_driver_keeps_every_rule_that_can_be_seen():
+    subject = ProcSubject(f"{SERVED} own")
+    for contract, reached in REACHED.items():
+        judged = [bench.run(program).judge for bench, program in drawn(subject, contract, 8)]
+        assert not [finding for judge in judged for finding in judge.findings]
+        assert {id for judge in judged for id in judge.witnesses} > reached
+
+
+def test_a_known_bad_one_over_its_own_driver_is_caught():
+    runs = drawn(ProcSubject(f"{SERVED} own alloc-frees-at-once"), "vmm-allocator", 8)
+    assert any("ALLOC-44" in bench.run(program).broken() for bench, program in runs)
+
+
+def drawn(subject, contract, number):
+    bench, programs = bench_for(contract, subject, OWN), []
+    generate(number, 3, lambda data: programs.append(bench.decode(data, {})))
+    return [(bench, program) for program in programs]
 
 
 def test_what_nobody_tells_is_not_exercised(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from vmm_conformance.checkers.accepted import Accepted, Blamed
 from vmm_conformance.checkers.judge import Judge
 from vmm_conformance.checkers.series import Series, is_series
 from vmm_conformance.checkers.vmm_answers import Answers
@@ -14,7 +15,7 @@ from vmm_conformance.checkers.vmm_memory import Behind, Ends
 from vmm_conformance.history.events import History
 from vmm_conformance.history.replay import Replay
 
-FLAT = "ALLOC-185"
+CLOSED, USABLE, FLAT = "ALLOC-76", "ALLOC-183", "ALLOC-185"
 FAMILIES = (Answers, Endings, Behind, Markers, Contents, Ends)
 
 
@@ -24,5 +25,8 @@ def judge(history: History) -> Judge:
     replay = Replay(history)
     ledger = Ledger(history.header)
     repeated = [Series(replay, verdicts, FLAT)] if is_series(history.header) else []
-    replay.walk(Watch(replay, ledger, verdicts, [family(replay, ledger, verdicts) for family in FAMILIES]), *repeated)
+    options = history.header["options"]
+    reported = [Accepted(replay, verdicts, Blamed(CLOSED, USABLE), options.granularity.minimum, options.devices, ())]
+    watch = Watch(replay, ledger, verdicts, [family(replay, ledger, verdicts) for family in FAMILIES])
+    replay.walk(watch, *(reported if history.header.get("reported") else ()), *repeated)
     return verdicts

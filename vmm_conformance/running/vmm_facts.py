@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from vmm_conformance.contracts import HOST_SPACE, DeviceConfig, Driver, DriverOptions, Granularity, capability
+from vmm_conformance.drivers.opening import OWN
 from vmm_conformance.programs import vmm_allocator as ops
 from vmm_conformance.programs.program import Program
 from vmm_conformance.running.opened import tolerance
@@ -28,12 +29,11 @@ def driver_options(configuration: ops.Configuration) -> DriverOptions:
 
 def found_options(asked: DriverOptions, driver: Driver) -> DriverOptions:
     """What ``driver`` has come to be, which on a device is not what it was asked to be."""
-    found = driver.granularity(0)
     return replace(
         asked,
         devices=min(asked.devices, driver.device_count),
-        granularity=found,
-        capacity=asked.capacity if found == asked.granularity else driver.mem_info(0).free,
+        granularity=driver.granularity(0),
+        capacity=driver.mem_info(0).free,
     )
 
 
@@ -60,6 +60,7 @@ def header(
         "streams": tuple(streams),
         "spaces": (served[0], served[-1], HOST_SPACE),
         "scheduled": scheduled,
+        "reported": driver.name == OWN,
         "rounds": program.configuration.rounds,
         "tolerance": tolerance(driver),
         "not_applicable": {

@@ -14,7 +14,7 @@ from vmm_conformance.running.proc.spoken import SPOKEN, UNSPOKEN
 ASKED, REPORTED, UNTOLD = "asked", "reported", "untold"
 CALLS: Final = (ASKED, REPORTED, UNTOLD)
 """How its driver calls are known: it asks the harness to make them, it makes them and says so, or it says nothing."""
-OWN: Final = ("allocator",)
+OWN: Final = ("allocator", "vmm-allocator")
 """The contracts whose subjects may have a driver of their own: those of others are handed memory of the harness's."""
 
 
@@ -85,7 +85,7 @@ def _device(said: Any, contracts: tuple[str, ...]) -> Device:
     strange = [name for name in contracts if name not in OWN]
     if strange:
         raise CommandError(
-            f"with a driver of its own it can have the contract {', '.join(OWN)}, not {', '.join(strange)}:"
+            f"with a driver of its own it can have the contracts {' and '.join(OWN)}, not {', '.join(strange)}:"
             " memory of the caller's would have to be mapped there"
         )
     if not isinstance(said, dict) or not all(_fits(key, value) for key, value in said.items()):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from itertools import count
 from typing import Any, Final
 
-from vmm_conformance.checkers.allocator_contents import CARRIED, KEPT
+from vmm_conformance.checkers import allocator_contents, vmm_contents
 from vmm_conformance.contracts import (
     DriverCapabilities,
     DriverError,
@@ -24,7 +24,10 @@ from vmm_conformance.contracts import (
 from vmm_conformance.drivers.opening import OWN
 from vmm_conformance.running.proc.described import Device
 
-UNREAD: Final[Mapping[str, tuple[str, ...]]] = {"allocator": (KEPT, *CARRIED.values())}
+UNREAD: Final[Mapping[str, tuple[str, ...]]] = {
+    "allocator": (allocator_contents.KEPT, *allocator_contents.CARRIED.values()),
+    "vmm-allocator": (vmm_contents.KEPT,),
+}
 """The invariants of each contract that are about what memory holds."""
 
 

@@ -1,10 +1,10 @@
-"""Calls of an allocator on a driver of its own: that it accepted one does not make it legal (ALLOCATOR-2 and 8)."""
+"""Calls on a driver that a subject has itself, and reports: that it accepted one does not make it legal."""
 
 from __future__ import annotations
 
-from vmm_conformance.checkers.allocator_calls import GIVING_BACK
-from vmm_conformance.checkers.allocator_layout import USABLE
-from vmm_conformance.checkers.allocator_leaks import CLOSED
+from collections.abc import Iterable
+from typing import NamedTuple
+
 from vmm_conformance.checkers.driver_facts import Facts
 from vmm_conformance.checkers.driver_present import RULED, rules_of_the_present
 from vmm_conformance.checkers.judge import Judge
@@ -12,16 +12,30 @@ from vmm_conformance.contracts import DriverCapabilities, Granularity
 from vmm_conformance.history.events import FIELDS, SUBJECT, Event
 from vmm_conformance.history.replay import Replay, Visitor
 
+GIVING_BACK = frozenset({"address_free", "release", "unmap", "free"})
+
+
+class Blamed(NamedTuple):
+    """The invariants of a contract that an illegal call breaks: one that gives something back, or any other."""
+
+    giving_back: str
+    taking: str
+
 
 class Accepted(Visitor):
-    """Looks at each reported call while the state is as the call found it."""
+    """Looks at each reported call while the state is as the call found it.
 
-    def __init__(self, replay: Replay, judge: Judge) -> None:
-        header = replay.history.header
-        granule, reaches = header["granularity"][0], header["reaches"]
-        peers = frozenset((peer, device) for device, others in reaches.items() for peer in others)
-        facts = Facts(DriverCapabilities(), len(reaches), True, peers, {(0, 0): Granularity(granule, granule)}, 0)
+    ``peers``: devices that can reach the memory of another, in pairs.
+    """
+
+    def __init__(
+        self, replay: Replay, judge: Judge, blamed: Blamed, granule: int, devices: int,
+        peers: Iterable[tuple[int, int]],
+    ) -> None:  # fmt: skip
+        granularity = {(0, 0): Granularity(granule, granule)}
+        facts = Facts(DriverCapabilities(), devices, True, frozenset(peers), granularity, 0)
         self._judge = judge
+        self._blamed = blamed
         self._rules = rules_of_the_present(facts, replay.state)
 
     def before(self, event: Event) -> None:
@@ -32,7 +46,7 @@ class Accepted(Visitor):
         if broken:
             given = ", ".join(f"{name}={value}" for name, value in zip(FIELDS[event.kind], event.args, strict=True))
             self._judge.fail(
-                CLOSED if event.kind in GIVING_BACK else USABLE, event,
+                self._blamed.giving_back if event.kind in GIVING_BACK else self._blamed.taking, event,
                 f"{event.kind}({given}) is illegal, and the subject's driver has accepted it",
                 expected=f"a call that {broken[0]} allows", actual="accepted",
             )  # fmt: skip
