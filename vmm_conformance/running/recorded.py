@@ -56,8 +56,12 @@ class Now:
         self.runner = self.gate.runner
 
 
-def _sorted(rights: Mapping[int, Access]) -> tuple[tuple[int, Access], ...]:
-    return tuple(rights.items() if len(rights) == 1 else sorted(rights.items()))
+def _set_access(address: int, size: int, rights: Mapping[int, Access]) -> Arguments:
+    return address, size, tuple(rights.items() if len(rights) == 1 else sorted(rights.items()))
+
+
+def _write(destination: int, data: Any, stream: int | None) -> Arguments:
+    return destination, bytes(data), stream
 
 
 DEFAULTS: Final[dict[str, dict[str, Any]]] = {
@@ -77,10 +81,7 @@ DEFAULTS: Final[dict[str, dict[str, Any]]] = {
 }
 """Optional arguments by call, the last ones in ``FIELDS``: they are recorded whether they were given or not."""
 
-_FROZEN: Final[dict[str, Callable[[Arguments], Arguments]]] = {
-    "set_access": lambda given: (given[0], given[1], _sorted(given[2])),
-    "write": lambda given: (given[0], bytes(given[1]), given[2]),
-}
+_FROZEN: Final[dict[str, Callable[..., Arguments]]] = {"set_access": _set_access, "write": _write}
 """Arguments that could be changed afterwards, as they are recorded."""
 
 
@@ -171,21 +172,21 @@ class RecordedDriver:
         call: Callable[..., Any] = getattr(driver, kind)
         who, events, now, faults, causes = self._who, self._events, self._now, self._faults, self._causes
         pending, runner, gate = faults.pending, now.runner, now.gate
-        defaults, frozen = tuple(DEFAULTS.get(kind, {}).values()), _FROZEN.get(kind, tuple)
-        bare = not defaults and kind not in _FROZEN
+        defaults, frozen = tuple(DEFAULTS.get(kind, {}).values()), _FROZEN.get(kind)
         plain = len(FIELDS[kind]) - len(defaults)
         blamed = kind in TAKING_AWAY and hasattr(driver, "serial")
         waits = kind in WAITS and not hasattr(driver, "serial")
         call = gate.let_in(call) if waits else call
         watched, queues = who == SUBJECT, kind in QUEUES
-        seen = now.seen if watched else None
+        seen, append, blank = now.seen if watched else None, events.append, object.__new__
 
         def recorded(*args: Any, **named: Any) -> Any:
             if watched and now.point is not None:
                 now.point(kind)
+            thread = 0
             if get_ident() == runner:
                 gate.inside = True
-                thread, held = 0, waits or gate.shared
+                held = waits or gate.shared
             else:
                 thread, held = 1, True
             if held:
@@ -194,16 +195,16 @@ class RecordedDriver:
                 if pending:
                     faults.strike(kind)
                 result = call(*args, **named) if named else call(*args)
-                if bare and not named:
-                    given = args
-                elif named or len(args) != plain:
+                if named or len(args) != plain:
                     given = _arguments(kind, args, named)
                 else:
-                    given = frozen(args + defaults)
-                told = result.id if queues and type(result) is Work else result
+                    given = args + defaults if frozen is None else frozen(*args, *defaults)
                 seq = len(events)
-                event = Event(seq, now.op, thread, who, kind, given, 0, told)
-                events.append(event)
+                event = blank(Event)  # its ``__init__`` would be a tenth of what recording costs
+                event.seq, event.op, event.thread = seq, now.op, thread
+                event.who, event.kind, event.args = who, kind, given
+                event.status, event.result = 0, result.id if queues and type(result) is Work else result
+                append(event)
                 if seen is not None:
                     seen(event)
                 if blamed:
@@ -213,7 +214,7 @@ class RecordedDriver:
                 why = "injected" if error.detail == "injected" else None
                 given = _arguments(kind, args, named)
                 event = Event(len(events), now.op, thread, who, kind, given, error.status, why)
-                events.append(event)
+                append(event)
                 if seen is not None:
                     seen(event)
                 raise
@@ -228,9 +229,9 @@ class RecordedDriver:
 
 def _arguments(kind: str, args: Arguments, named: dict[str, Any]) -> Arguments:
     """All arguments of a call, in the order of ``FIELDS``, as they are recorded."""
-    optional, frozen = DEFAULTS.get(kind, {}), _FROZEN.get(kind, tuple)
-    left = FIELDS[kind][len(args) :]
-    return frozen((*args, *[named[name] if name in named else optional[name] for name in left]))
+    optional, frozen = DEFAULTS.get(kind, {}), _FROZEN.get(kind)
+    given = (*args, *[named[name] if name in named else optional[name] for name in FIELDS[kind][len(args) :]])
+    return given if frozen is None else frozen(*given)
 
 
 def record(driver: Driver, who: str, history: History, now: Now, faults: Faults, causes: dict[int, int]) -> Driver:

@@ -44,7 +44,7 @@ def caller_stack() -> Stack:
 
 
 class StackRecorder(Recorder):
-    """A recorder that keeps the stack of each call of the subject, by the event's number. """
+    """A recorder that keeps the stack of each call of the subject, by the event's number."""
 
     def __init__(self, driver: Driver, history: History) -> None:
         self.stacks: dict[int, Stack] = {}
