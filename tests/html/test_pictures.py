@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from page_stories import BASE, PAGE, Story, long_story, unordered
+from page_stories import BASE, PAGE, Story, failure, long_story, unordered
 
 from vmm_conformance.checkers.judge import Finding
 from vmm_conformance.contracts import Access, Copy, Range
 from vmm_conformance.history.events import HARNESS
+from vmm_conformance.reporting.html.drawing_map import address_map
+from vmm_conformance.reporting.html.layout import Layout
+from vmm_conformance.reporting.symbolic import symbolic_picture
 from vmm_conformance.running.pictures.picture import picture
 from vmm_conformance.running.pictures.window import window
 
@@ -166,3 +169,11 @@ def test_of_a_long_picture_the_rows_around_the_finding_stay(place):
     for life in cut["ranges"]:
         assert 0 <= life["start"] < 50
         assert life["end"] is None or 0 <= life["end"] < 50
+
+
+def test_a_narrow_box_says_which_memory_it_shows_too():
+    made = address_map(Layout(symbolic_picture(failure(long_story())), 60))
+    boxes = [shape for shape in made["shapes"] if shape["kind"] == "mapping" and shape["height"] > 60]
+    assert len(boxes) > 40
+    assert all(box["label"].startswith("m") and box["label"].endswith(" rw") for box in boxes)
+    assert any(box["down"] for box in boxes)

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from vmm_conformance.reporting.html.layout import GUTTER, ROW, Layout
 
-HOST, STREAM = 194, 112
+HOST, STREAM = 178, 112
 """Widths of lanes, in pixels."""
-_APART: Final = 46
-"""Room between a host's line and the first stream's, for the edges between them and what is written on them."""
+_APART: Final = 30
+"""Room between a host's line and the first stream's, for the edges between them."""
 _CHARACTER: Final = 5.9
 Shape = dict[str, Any]
 
@@ -136,11 +136,11 @@ def _edge(edge: dict[str, Any], layout: Layout, across: Across) -> Shape:
     (lane, row), (other, behind) = edge["start"], edge["end"]
     start, end = across.line(lane), across.line(other)
     top, bottom = layout.middle(row), layout.middle(behind)
-    at_host = other == 0 and lane != 0  # below the tip, where only the host's own texts are, on its other side
+    at_host = other == 0 and lane != 0  # in the row of the host's call, beside the first stream, where no work is
     return {
         "kind": edge["kind"], "x1": start, "y1": top, "x2": end, "y2": bottom,
-        "tx": end + 6 if at_host else (start + end) // 2 - 20,
-        "ty": bottom + 20 if at_host else (top + bottom) // 2 - 3,
+        "tx": across.line(1) + 9 if at_host else (start + end) // 2 - 20,
+        "ty": bottom + 4 if at_host else (top + bottom) // 2 - 3,
         "title": _edge_title(edge, layout.picture["lanes"]),
     }  # fmt: skip
 

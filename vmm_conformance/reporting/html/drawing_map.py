@@ -9,7 +9,9 @@ from vmm_conformance.reporting.text import size
 
 GAP: Final = 16
 """Width of a broken gap, in pixels."""
-NARROWEST, WIDEST, LEAST_REGION = 300, 540, 14
+NARROWEST, WIDEST, LEAST_REGION = 300, 520, 14
+LETTER, LINE = 6, 6
+"""Pixels that a letter takes, and the narrowest box that a label is written down along."""
 _COLOURS: Final = 6
 _NAMES: Final = {"reservation": "reserved", "mapping": "mapped", "allocation": "allocated", "use": "in use"}
 
@@ -78,6 +80,8 @@ def _shape(life: dict[str, Any], layout: Layout, scale: Scale) -> dict[str, Any]
     x, width = scale.span(life, 4 if kind == "use" else 6)
     top, bottom = layout.middle(life["start"]), layout.middle(life.get("end"))
     label = _label(life)
+    across = width > LETTER * len(label) and bottom - top >= ROW - 4
+    down = not across and width >= LINE and bottom - top > LETTER * len(label) + 8
     return {
         "kind": kind,
         "own": life.get("who") == "subject",
@@ -86,7 +90,8 @@ def _shape(life: dict[str, Any], layout: Layout, scale: Scale) -> dict[str, Any]
         "y": top,
         "width": width,
         "height": max(bottom - top, 5),
-        "label": label if label and width > 6 * len(label) and bottom - top >= ROW - 4 else "",
+        "label": label if across or down else "",
+        "down": down,
         "title": _title(life),
     }
 
