@@ -11,7 +11,7 @@ from vmm_conformance.drivers.host import HostDriver
 from vmm_conformance.programs import skip_remap as ops
 from vmm_conformance.programs.program import Program
 from vmm_conformance.running.explore import Bench, generate
-from vmm_conformance.running.fitted import fitted
+from vmm_conformance.running.fitted import alone, fitted
 from vmm_conformance.running.plugs import plug
 from vmm_conformance.running.session import resolve_known
 from vmm_conformance.running.suites import load_suites
@@ -60,6 +60,13 @@ def test_sizes_keep_their_granules_and_the_bytes_beyond():
     assert (program.configuration.devices, program.configuration.minimum, program.configuration.recommended) == (
         1, LARGE, LARGE,
     )  # fmt: skip
+
+
+def test_with_one_device_what_needs_two_is_not_applicable():
+    driver = machine(DriverOptions(devices=2))
+    assert alone(driver, DriverOptions(devices=2), "RES-8") == {"RES-8": "the driver has one device"}
+    assert alone(driver, DriverOptions(), "RES-8") == {}
+    driver.close()
 
 
 def test_a_program_is_the_same_on_a_driver_that_is_as_asked():

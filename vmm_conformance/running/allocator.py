@@ -34,6 +34,7 @@ from vmm_conformance.running.allocator_parts import OK, Held, as_block, outcome_
 from vmm_conformance.running.allocator_paths import Paths
 from vmm_conformance.running.caller import TokenSource, marks
 from vmm_conformance.running.caller_order import CallerOrder
+from vmm_conformance.running.fitted import fitted
 from vmm_conformance.running.opened import OpenDriver, opened
 from vmm_conformance.running.outcome import Outcome, attempt
 from vmm_conformance.running.recorder import Recorder
@@ -44,6 +45,7 @@ def run(program: Program, subject: Any, open_driver: OpenDriver) -> History:
     options = driver_options(program.configuration)
     history = History()
     with opened(open_driver, options) as driver:
+        program = fitted(program, driver)
         history.header.update(header(program, subject, driver, options))
         running = _Run(program.configuration, subject, Recorder(driver, history))
         for once in range(program.configuration.rounds):

@@ -16,16 +16,17 @@ from vmm_conformance.contracts import (
 from vmm_conformance.drivers.opening import OWN
 from vmm_conformance.programs import allocator as ops
 from vmm_conformance.programs.program import Program
+from vmm_conformance.running.fitted import alone
 from vmm_conformance.running.opened import tolerance
 
 PATHS: Final = "ALLOCATOR-23"
-
+LATE_PEERS: Final = "ALLOCATOR-16"
 PARTS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     ("grow", ("ALLOCATOR-6",)),
     ("shrink", ("ALLOCATOR-11",)),
     ("trim", ("ALLOCATOR-12",)),
     ("pause", ("ALLOCATOR-13", "ALLOCATOR-14", "ALLOCATOR-15")),
-    ("late_peers", ("ALLOCATOR-16",)),
+    ("late_peers", (LATE_PEERS,)),
     ("statistics", ("ALLOCATOR-17",)),
     ("captures", ("ALLOCATOR-19", "ALLOCATOR-20")),
     ("address_space", ("ALLOCATOR-22",)),
@@ -88,7 +89,7 @@ def header(program: Program, subject: Any, driver: Driver, options: DriverOption
         "rounds": program.configuration.rounds,
         "tolerance": tolerance(driver),
         "reaches": {device: _peers(driver, device) for device in range(driver.device_count)},
-        "not_applicable": _not_applicable(subject),
+        "not_applicable": _not_applicable(subject) | alone(driver, options, LATE_PEERS),
     }
 
 

@@ -34,6 +34,7 @@ from vmm_conformance.programs import driver_operations as ops
 from vmm_conformance.programs.program import Program
 from vmm_conformance.running.driver_actions import Actions
 from vmm_conformance.running.driver_courses import COURSES
+from vmm_conformance.running.fitted import alone
 from vmm_conformance.running.opened import OpenDriver
 from vmm_conformance.running.outcome import Outcome
 from vmm_conformance.running.recorder import Recorder
@@ -114,7 +115,7 @@ def _not_applicable(driver: Driver, options: DriverOptions) -> dict[str, str]:
         "DRIVER-6": "a device does not tell its page sizes; `vmm-conformance probe` shows both granularities"
         if driver.real
         else "",
-        "DRIVER-56": "it has one device" if driver.device_count == 1 < options.devices else "",
+        **alone(driver, options, "DRIVER-56"),
         "DRIVER-75": "" if driver.capabilities.unmap_waits else "it declares that unmap does not wait",
         "DRIVER-76": "" if isinstance(driver, HoldingDriver) else "none of its streams can be held",
     }

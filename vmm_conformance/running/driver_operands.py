@@ -20,6 +20,8 @@ _FAR = 1 << 30
 _UNKNOWN_SPACE = 77
 _BAD_FLAGS = (2, -1, 4, 7)
 _LARGEST_SHIFT = 14
+_LARGEST_ALIGNMENT = 1 << 30
+"""Where granules are megabytes, more than this is asked of no driver that is known."""
 
 
 def nth(things: Sequence[T], number: int) -> T | None:
@@ -51,6 +53,7 @@ class Operands:
         """(size, alignment, hint)."""
         size = op.granules * self.granule
         alignment = self.granule << min(op.alignment, _LARGEST_SHIFT) if op.alignment > 0 else 0
+        alignment = min(alignment, _LARGEST_ALIGNMENT)
         if op.twist in ("hint-free", "hint-taken"):
             near = nth(list(self.state.reservations.values()), -1)
             if near is None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, Final
 
-from vmm_conformance.contracts import Driver
+from vmm_conformance.contracts import Driver, DriverOptions
 from vmm_conformance.programs.program import Program
 
 SIZES: Final = frozenset({"size", "copy_threshold", "budget"})
@@ -33,6 +33,11 @@ def fitted(program: Program, driver: Driver) -> Program:
         recommended=found.recommended,
     )
     return replace(program, configuration=configuration)
+
+
+def alone(driver: Driver, options: DriverOptions, *ids: str) -> dict[str, str]:
+    """Why the invariants ``ids``, which need two devices, do not apply: programs ask for them, and there is one."""
+    return dict.fromkeys(ids, "the driver has one device") if driver.device_count == 1 < options.devices else {}
 
 
 def _larger(asked: int, found: int) -> Callable[[int], int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from vmm_conformance.contracts import (
     Driver,
@@ -15,6 +15,10 @@ from vmm_conformance.contracts import (
 )
 from vmm_conformance.programs import reservation as ops
 from vmm_conformance.programs.program import Program
+from vmm_conformance.running.fitted import alone
+
+REACH: Final = "RES-8"
+"""Needs a device that another one cannot reach."""
 
 
 def driver_options(configuration: ops.Configuration) -> DriverOptions:
@@ -75,4 +79,5 @@ def header(program: Program, subject: Any, driver: Driver, options: DriverOption
         "takes": driver.capabilities,
         "spaces": _served(program.configuration, subject, driver),
         "traced": bool(capability(subject, "traced")),
+        "not_applicable": alone(driver, options, REACH),
     }
