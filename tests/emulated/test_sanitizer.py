@@ -191,8 +191,10 @@ def test_a_quirk_can_be_asked_for(program: Program) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--emulate", "cuda"], "a command and --emulate go together"),
-        (["--", "program.py"], "a command and --emulate go together"),
+        (["--emulate", "cuda"], "a command and one of --emulate and --record go together"),
+        (["--", "program.py"], "a command and one of --emulate and --record go together"),
+        (["--emulate", "cuda", "--record", "cuda", "--", "x.py"], "a command and one of --emulate and --record go"),
+        (["--record", "cuda", "--quirk", "Q-01", "--", "x.py"], "--quirk goes with --emulate, and --library with"),
         (["--emulate", "cuda", "--quirk", "Q-99", "--", "x.py"], "unknown quirk 'Q-99'; accepted: Q-01"),
         (["--emulate", "cuda", "--quirk", "Q-28", "--", "x.py"], "Q-28 cannot be had on a host driver"),
         (["--emulate", "cuda", "--", "no-such-command"], "the command cannot be run"),

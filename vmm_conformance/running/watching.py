@@ -5,18 +5,21 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import CodeType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 import vmm_conformance
 from vmm_conformance.contracts import Driver, DriverOptions, WorkListener
-from vmm_conformance.drivers.emulated import Library, bring_in, vendor_options
+from vmm_conformance.drivers.emulated import Library, bring_in, load, vendor_options
 from vmm_conformance.history.events import Event, History
 from vmm_conformance.running.driver import note_granularity
 from vmm_conformance.running.recorder import Recorder
 
 _OURS: Final = os.path.dirname(vmm_conformance.__file__) + os.sep
 _DEPTH: Final = 24
+EMULATED: Final = "emulated"
+"""In place of a library's path: the one that is emulated."""
 
 Stack = tuple[tuple[CodeType, int], ...]
 """Innermost first: code and line."""
@@ -73,6 +76,30 @@ class StackRecorder(Recorder):
     def places(self, seq: int) -> list[Place]:
         """The stack of an event, innermost first; empty for one that nobody's call made."""
         return [Place(code.co_filename, line, code.co_qualname) for code, line in self.stacks.get(seq, ())]
+
+
+class Recording:
+    """A vendor's library, with what a program asks of its memory recorded. ``real`` is its path, or ``emulated``."""
+
+    def __init__(self, vendor: str, real: str) -> None:
+        from vmm_conformance.drivers.emulated.forwarding import Forwarding
+
+        self.vendor = vendor
+        self.library = Forwarding(vendor)  # before any other of the name
+        self.history = History(
+            {
+                "contract": "driver", "configuration": None, "options": DriverOptions(), "driver": f"recorded-{vendor}",
+                "real": real != EMULATED, "capabilities": self.library.driver.capabilities, "devices": 1, "peers": (),
+            }
+        )  # fmt: skip
+        self.recorder = StackRecorder(cast(Driver, self.library.driver), self.history)
+        path = load(vendor).path if real == EMULATED else Path(real)
+        self.library.start(path, self.recorder.subject)
+
+    def finish(self) -> History:
+        """The program is over: what it still does is forwarded, and not recorded."""
+        self.library.stop()
+        return self.history
 
 
 class Watch:

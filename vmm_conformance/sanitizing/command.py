@@ -1,9 +1,10 @@
-"""``vmm-conformance run --emulate cuda|hip -- COMMAND``: run a program watched, and say what it did wrong."""
+"""``vmm-conformance run --emulate|--record cuda|hip -- COMMAND``: run a program watched, and say what it did wrong."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,31 +14,44 @@ from pathlib import Path
 from typing import Final
 
 from vmm_conformance.reporting.text import count
-from vmm_conformance.running.watching import Place
+from vmm_conformance.running.watching import EMULATED, Place
 from vmm_conformance.sanitizing.told import Told, Wrong, own_line, read_all
-from vmm_conformance.sanitizing.watched import watched_environment
+from vmm_conformance.sanitizing.watched import HISTORY, watched_environment
 
 FILE: Final = "sanitizer.json"
 _PARTIAL: Final = 3
 _DEPTH: Final = 8
 
 
-def run(vendor: str, command: Sequence[str], *, quirks: str = "", report: Path | None = None) -> int:
+def run(
+    vendor: str, command: Sequence[str], *, quirks: str = "", forward: str = "", report: Path | None = None
+) -> int:
     """Run ``command`` with every Python process in it watched, and print what is wrong.
 
+    With ``forward``, the path of the vendor's library or ``emulated``, it runs on that, and is recorded.
+
     Returns its own exit status if that is not 0, else 1 if anything is wrong, 3 if nothing was watched. Raises
-    `EmulationUnavailable` where the library cannot be built. With ``report`` the findings are written there too.
+    `EmulationUnavailable` where the library cannot be built. With ``report`` the findings are written there too, and
+    what was recorded.
     """
+    from vmm_conformance.drivers.emulated import forward_source
     from vmm_conformance.drivers.emulated.build import library_path
 
     library_path(vendor)
+    if forward:
+        library_path(vendor, form=forward_source)
     with tempfile.TemporaryDirectory(prefix="vmm-conformance-") as folder:
-        environment = watched_environment(os.environ, vendor, Path(folder), quirks)
+        environment = watched_environment(os.environ, vendor, Path(folder), quirks, forward)
         status = subprocess.run(_words(command), env=environment).returncode
         told = read_all(Path(folder))
-    print("\n".join(_lines(vendor, told, status)), file=sys.stderr)
+        if report is not None:
+            report.mkdir(parents=True, exist_ok=True)
+            for each in Path(folder).glob(HISTORY.format("*")):
+                shutil.copyfile(each, report / each.name)
+    print("\n".join(_lines(vendor, forward, told, status)), file=sys.stderr)
     if report is not None:
-        _write(report, vendor, command, status, told)
+        recorded = {"recorded": vendor, "library": forward, "real": forward != EMULATED}
+        _write(report, recorded if forward else {"emulated": vendor, "real": False}, command, status, told)
     return _exit_status(told, status)
 
 
@@ -54,10 +68,11 @@ def _exit_status(told: Sequence[Told], status: int) -> int:
     return 0 if any(process.calls for process in told) else _PARTIAL
 
 
-def _write(report: Path, vendor: str, command: Sequence[str], status: int, told: Sequence[Told]) -> None:
-    report.mkdir(parents=True, exist_ok=True)
+def _write(
+    report: Path, library: dict[str, object], command: Sequence[str], status: int, told: Sequence[Told]
+) -> None:
     data = {
-        "format": "vmm-conformance sanitizer", "version": 1, "emulated": vendor, "real": False,
+        "format": "vmm-conformance sanitizer", "version": 1, **library,
         "command": list(command), "status": status, "processes": [process.to_json() for process in told],
     }  # fmt: skip
     (report / FILE).write_text(json.dumps(data, indent=2) + "\n", "utf-8")
@@ -66,8 +81,12 @@ def _write(report: Path, vendor: str, command: Sequence[str], status: int, told:
 # -- what is printed
 
 
-def _lines(vendor: str, told: Sequence[Told], status: int) -> Iterator[str]:
-    yield f"vmm-conformance: ran on the emulated {vendor} library, which is no device"
+def _lines(vendor: str, forward: str, told: Sequence[Told], status: int) -> Iterator[str]:
+    if forward in ("", EMULATED):
+        yield f"vmm-conformance: ran on the emulated {vendor} library, which is no device"
+    if forward:
+        where = "that" if forward == EMULATED else forward
+        yield f"vmm-conformance: calls were recorded and went on to {where}; work on the device is not judged"
     if status < 0:
         yield f"the command was ended by {signal.Signals(-status).name}; what it told before that follows, if anything"
     if not told:

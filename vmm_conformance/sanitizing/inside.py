@@ -23,9 +23,10 @@ from vmm_conformance.contracts import Driver, DriverOptions
 from vmm_conformance.drivers.emulated.streams import OFFSET
 from vmm_conformance.history.events import FIELDS, SUBJECT, Event
 from vmm_conformance.history.files import event_line
-from vmm_conformance.running.watching import Place, Watch
+from vmm_conformance.running.histories import dumps
+from vmm_conformance.running.watching import Place, Recording, Watch
 from vmm_conformance.sanitizing.told import Told, Wrong
-from vmm_conformance.sanitizing.watched import FOLDER, QUIRKS, REPORT, VENDOR
+from vmm_conformance.sanitizing.watched import FOLDER, FORWARD, HISTORY, QUIRKS, REPORT, VENDOR
 
 _OUTPUT: Final = 1
 _STAY: Final = (ModuleType, FunctionType, BuiltinFunctionType)
@@ -33,9 +34,10 @@ _BINDINGS: Final = {"cuda": ("cuda-bindings", "cuda-core"), "hip": ("hip-python"
 
 
 def begin() -> None:
-    """Bring the emulated library in, as the environment says, and judge at exit, or say each call when it is made."""
-    watch = Watch(os.environ[VENDOR], make=_make(os.environ.get(QUIRKS, "")))
-    if os.environ.pop(REPORT, ""):
+    """Bring the library in that the environment says, and judge at exit, or say each call when it is made."""
+    vendor, forward = os.environ[VENDOR], os.environ.get(FORWARD, "")
+    watch = Recording(vendor, forward) if forward else Watch(vendor, make=_make(os.environ.get(QUIRKS, "")))
+    if isinstance(watch, Watch) and os.environ.pop(REPORT, ""):
         os.environ.pop(VENDOR)  # what this process starts does not report
         report_calls(watch)
         return
@@ -81,7 +83,7 @@ def _make(quirks: str) -> Callable[[DriverOptions], Driver] | None:
     return quirky(tuple(quirks.split("+")))
 
 
-def _finish(watch: Watch, folder: Path) -> None:
+def _finish(watch: Watch | Recording, folder: Path) -> None:
     _drop_names()
     try:
         history = watch.finish()
@@ -93,6 +95,8 @@ def _finish(watch: Watch, folder: Path) -> None:
     missing = dict(sorted(watch.library.missing.items()))
     told = Told(os.getpid(), tuple(sys.orig_argv), watch.vendor, calls, wrong, missing, broken, _versions(watch.vendor))
     told.write(folder)
+    if isinstance(watch, Recording):
+        (folder / HISTORY.format(told.pid)).write_text(dumps(watch.history), "utf-8")
 
 
 def _drop_names() -> None:
@@ -110,7 +114,7 @@ def _drop_names() -> None:
     gc.collect()
 
 
-def _grouped(watch: Watch, found: list[Complaint]) -> tuple[Wrong, ...]:
+def _grouped(watch: Watch | Recording, found: list[Complaint]) -> tuple[Wrong, ...]:
     """Complaints of one kind with the same stacks are one, with the words of the first."""
     groups: dict[tuple[str, str, tuple[Place, ...], tuple[Place, ...]], list[Complaint]] = {}
     for complaint in found:

@@ -9,14 +9,23 @@ from typing import Final
 
 VENDOR: Final = "VMM_EMULATE"
 FOLDER: Final = "VMM_EMULATE_TELL"
+FORWARD: Final = "VMM_EMULATE_FORWARD"
 QUIRKS: Final = "VMM_EMULATE_QUIRKS"
+HISTORY: Final = "history-{}.jsonl"
+"""What a process has recorded, by its number."""
 REPORT: Final = "VMM_EMULATE_REPORT"
 SITE: Final = Path(__file__).parent / "site"
 
 
-def watched_environment(environment: Mapping[str, str], vendor: str, folder: Path, quirks: str = "") -> dict[str, str]:
-    """``environment``, with what makes Python processes watch themselves and tell into ``folder``."""
-    return {**environment, **_watched(environment, vendor), FOLDER: str(folder), QUIRKS: quirks}
+def watched_environment(
+    environment: Mapping[str, str], vendor: str, folder: Path, quirks: str = "", forward: str = ""
+) -> dict[str, str]:
+    """``environment``, with what makes Python processes watch themselves and tell into ``folder``.
+
+    ``forward`` is the path of the library that calls are forwarded to, empty for the emulated one in its place.
+    """
+    told = {FOLDER: str(folder), QUIRKS: quirks, FORWARD: forward}
+    return {**environment, **_watched(environment, vendor), **told}
 
 
 def reporting_environment(environment: Mapping[str, str], vendor: str) -> dict[str, str]:

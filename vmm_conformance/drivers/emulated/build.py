@@ -16,9 +16,25 @@ from importlib import metadata
 from importlib.machinery import ExtensionFileLoader
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from vmm_conformance.drivers.emulated import source
+
+
+class Form(Protocol):
+    """A module that writes the C of a library."""
+
+    def module_name(self, vendor: str) -> str:
+        """The name of the extension module that it is too."""
+        ...
+
+    def declarations(self, vendor: str) -> str:
+        """What cffi has to know."""
+        ...
+
+    def c_source(self, vendor: str) -> str:
+        """The C functions."""
+        ...
 
 
 class EmulationUnavailable(RuntimeError):
@@ -31,23 +47,24 @@ def cache_folder() -> Path:
     return Path(root) / "vmm-conformance"
 
 
-def library_path(vendor: str, *, empty: bool = False) -> Path:
+def library_path(vendor: str, *, empty: bool = False, form: Form = source) -> Path:
     """The library of a vendor, built first if it is not in the cache. Raises `EmulationUnavailable`.
 
     The bodies of an ``empty`` one do nothing and answer success: what remains of a call's cost is the
-    caller's. It stands in a folder ``lib`` of its own, as below ``$ROCM_PATH``.
+    caller's. It stands in a folder ``lib`` of its own, as below ``$ROCM_PATH``. ``form`` writes its C: by default of
+    the emulated one, with `forward_source` of the one that forwards.
     """
     _check_cffi()
-    key = _key(vendor, empty)
+    key = _key(vendor, empty, form)
     path = cache_folder() / f"emulated-{key}" / "lib" / source.SONAMES[vendor]
     if not path.is_file():
-        _build(vendor, path, empty)
+        _build(vendor, path, empty, form)
     return path
 
 
-def load_module(vendor: str, path: Path) -> Any:
+def load_module(vendor: str, path: Path, form: Form = source) -> Any:
     """The library as the extension module that it is: its ``ffi`` and its ``lib``."""
-    name = source.module_name(vendor)
+    name = form.module_name(vendor)
     spec = spec_from_file_location(name, path, loader=ExtensionFileLoader(name, str(path)))
     assert spec is not None
     assert spec.loader is not None
@@ -63,29 +80,29 @@ def _check_cffi() -> None:
         )
 
 
-def _key(vendor: str, empty: bool) -> str:
-    parts = (source.declarations(vendor), source.c_source(vendor), sys.version, metadata.version("cffi"), empty)
+def _key(vendor: str, empty: bool, form: Form) -> str:
+    parts = (form.declarations(vendor), form.c_source(vendor), sys.version, metadata.version("cffi"), empty)
     return f"{vendor}-{hashlib.sha256(repr(parts).encode()).hexdigest()[:16]}"
 
 
-def _emit(vendor: str, code: Path) -> None:
+def _emit(vendor: str, code: Path, form: Form) -> None:
     from cffi import FFI
 
     ffi = FFI()
-    ffi.cdef(source.declarations(vendor))
-    ffi.set_source(source.module_name(vendor), source.c_source(vendor))
+    ffi.cdef(form.declarations(vendor))
+    ffi.set_source(form.module_name(vendor), form.c_source(vendor))
     with contextlib.redirect_stdout(io.StringIO()):  # cffi tells what it does
         ffi.emit_c_code(str(code))
 
 
-def _build(vendor: str, path: Path, empty: bool) -> None:
+def _build(vendor: str, path: Path, empty: bool, form: Form) -> None:
     """Compile beside the place and move there, so that processes that build at once do no harm."""
     compiler = _compiler()
     folder = path.parent.parent
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix="building-") as temporary:
         code = Path(temporary) / "library.c"
-        _emit(vendor, code)
+        _emit(vendor, code, form)
         built = Path(temporary) / "made" / "lib" / path.name
         built.parent.mkdir(parents=True)
         _compile(compiler, code, built, ["-DVMM_EMPTY"] if empty else [])

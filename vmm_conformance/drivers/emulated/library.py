@@ -42,7 +42,7 @@ class Library(GraphCalls):
         self._answer(module.ffi)
         # The loader finds a library that is there already by its SONAME, whoever asks for it and with what path.
         self._global = ctypes.CDLL(str(self.path), mode=ctypes.RTLD_GLOBAL)
-        if vendor == "hip" and _rocm().joinpath("lib", self.path.name).is_file():
+        if vendor == "hip" and rocm().joinpath("lib", self.path.name).is_file():
             os.environ["ROCM_PATH"] = str(self.path.parent.parent)  # newer hip-python opens what lies there by path
         self._c.vmm_state = Status.NOT_INITIALIZED
         atexit.register(self._end)
@@ -97,7 +97,7 @@ class Library(GraphCalls):
         self._forget_all()
 
 
-def _rocm() -> Path:
+def rocm() -> Path:
     """Where newer hip-python looks for ROCm before it asks the loader. Children of this process inherit it."""
     return Path(os.environ.get("ROCM_PATH") or os.environ.get("ROCM_HOME") or "/opt/rocm")
 

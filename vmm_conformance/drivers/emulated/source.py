@@ -15,7 +15,7 @@ from vmm_conformance.drivers.emulated.entries import Entry, entries, unemulated
 SONAMES: Final = {"cuda": "libcuda.so.1", "hip": "libamdhip64.so"}
 """What the vendors' libraries are called, and ours too: the dynamic loader finds a library by this name."""
 
-_HEAD: Final = """
+HEAD: Final = """
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -33,7 +33,7 @@ int vmm_state = 3;
 #define ASK_TEXT(call) (vmm_state ? (ptr)"" : (call))
 """
 
-_LOOK_UP: Final = """
+LOOK_UP: Final = """
 typedef struct { const char* name; int since; void* function; } vmm_name;
 
 /* The newest function of that name which is not newer than ``version``. */
@@ -77,7 +77,7 @@ int hipGetProcAddress(const char* name, void** out, int version, u64 flags, int*
 }
 """,
 }
-_OWN_NAMES: Final = {
+OWN_NAMES: Final = {
     "cuda": (("cuGetProcAddress", 0, "cuGetProcAddress"), ("cuGetProcAddress", 12000, "cuGetProcAddress_v2")),
     "hip": (("hipGetProcAddress", 0, "hipGetProcAddress"),),
 }
@@ -101,7 +101,7 @@ def declarations(vendor: str) -> str:
 
 def c_source(vendor: str) -> str:
     """The C functions. cffi puts the bodies' declarations in front."""
-    parts = [_HEAD, _prototypes(vendor), _STATE]
+    parts = [HEAD, _prototypes(vendor), _STATE]
     parts += [text for entry in entries(vendor) for text in _functions(entry)]
     parts += [
         f"int {name}(void) {{ return ASK(body_missing({number})); }}" for number, name in enumerate(unemulated(vendor))
@@ -135,7 +135,7 @@ def _names_table(vendor: str) -> str:
     rows = [(name.asked, name.since, name.symbol) for entry in entries(vendor) for name in entry.names]
     rows += [(name.symbol, 0, name.symbol) for entry in entries(vendor) for name in entry.names]
     rows += [(name, 0, name) for name in unemulated(vendor)]
-    rows += _OWN_NAMES[vendor]
+    rows += OWN_NAMES[vendor]
     lines = [f'    {{"{asked}", {since}, (void*){symbol}}},' for asked, since, symbol in sorted(set(rows))]
-    kind, look_up = _LOOK_UP.strip().split("\n\n", 1)
+    kind, look_up = LOOK_UP.strip().split("\n\n", 1)
     return "\n".join([kind, "static const vmm_name vmm_names[] = {", *lines, "};", look_up])

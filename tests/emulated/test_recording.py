@@ -1,0 +1,95 @@
+"""``vmm-conformance run --record``: calls go on to the vendor's library, here to the emulated one, and are recorded."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from emulated_world import need_library, need_module
+from test_sanitizer import PRELUDE
+
+from vmm_conformance.cli import main
+from vmm_conformance.drivers.emulated import EmulationUnavailable, forwarding
+
+LEAKING = """
+def fill():
+    address, handle = take()
+    call("cuMemsetD8_v2", address, 7, 8)
+    seen = (ctypes.c_char * 8)()
+    call("cuMemcpyDtoH_v2", seen, address, 8)
+    assert bytes(seen) == bytes([7]) * 8
+    call("cuMemUnmap", address, G)
+    call("cuMemAddressFree", address, G)
+    assert call("cuMemAddressFree", address, G) != 0
+    call("cuMemFree_v2", get("cuMemAlloc_v2", 100))
+
+fill()
+"""
+BOUND = """
+from cuda.bindings import driver as d
+
+def ok(answer):
+    assert answer[0] == 0, answer
+    return answer[1] if len(answer) == 2 else answer[1:]
+
+ok(d.cuInit(0))
+ok(d.cuCtxSetCurrent(ok(d.cuDevicePrimaryCtxRetain(0))))
+stream = ok(d.cuStreamCreate(1))
+memory = ok(d.cuMemAlloc(64))
+ok(d.cuMemsetD8Async(memory, 7, 64, stream))
+ok(d.cuStreamSynchronize(stream))
+seen = bytearray(8)
+ok(d.cuMemcpyDtoH(seen, memory, 8))
+assert bytes(seen) == bytes([7]) * 8
+ok(d.cuMemFree(memory))
+"""
+
+
+def record(folder: Path, text: str, library: str = "emulated") -> tuple[int, dict[str, Any], list[list[Any]]]:
+    """Runs a program; returns the exit status, the report, and the events of its history."""
+    need_library("cuda")
+    (folder / "program.py").write_text(text, "utf-8")
+    asked = ["--record", "cuda", "--library", library, "--report", str(folder / "report")]
+    status = main(["run", *asked, "--", str(folder / "program.py")])
+    (history,) = (folder / "report").glob("history-*.jsonl")
+    events = [json.loads(line) for line in history.read_text("utf-8").splitlines()[1:]]
+    return status, json.loads((folder / "report" / "sanitizer.json").read_text("utf-8")), events
+
+
+def test_calls_go_on_and_what_is_wrong_with_them_is_told(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    status, report, events = record(tmp_path, PRELUDE + LEAKING)
+    assert status == 1
+    assert (report["recorded"], report["library"], report["real"]) == ("cuda", "emulated", False)
+    wrong = [(wrong["kind"], wrong["invariant"]) for p in report["processes"] for wrong in p["wrong"]]
+    assert wrong == [("illegal call", "DRIVER-16"), ("leak", "ALLOCATOR-8")]
+    assert [event[3] for event in events] == [
+        "reserve", "create", "map", "set_access", "unmap", "address_free", "address_free", "alloc", "free",
+    ]  # fmt: skip
+    assert f"{tmp_path / 'program.py'}:{PRELUDE.count(chr(10)) + 13} in <module>" in capfd.readouterr().err
+    assert main(["judge", *map(str, (tmp_path / "report").glob("history-*.jsonl"))]) == 1
+
+
+def test_a_vendors_binding_is_recorded_and_its_work_runs(tmp_path: Path) -> None:
+    need_module("cuda.bindings.driver", "cuda-bindings")
+    status, report, events = record(tmp_path, BOUND)
+    assert (status, [process["calls"] for process in report["processes"]]) == (0, [2])
+    assert [event[3] for event in events] == ["alloc", "free"]
+
+
+def test_a_function_that_the_library_does_not_have_is_not_supported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(forwarding.SONAMES, "cuda", "libc.so.6")
+    library = forwarding.real_library("cuda")
+    assert library.name.startswith("libc.so")
+    monkeypatch.undo()
+    text = "import ctypes; c = ctypes.CDLL('libcuda.so.1'); assert c.cuInit(0) == c.cuMemUnmap(0, 0) == 801"
+    assert record(tmp_path, text, str(library))[0] == 0
+
+
+def test_where_there_is_no_library_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(forwarding.SONAMES, "cuda", "libnone.so.7")
+    with pytest.raises(EmulationUnavailable, match=r"no libnone.so.7 here to forward calls to .*--library PATH"):
+        forwarding.real_library("cuda")
