@@ -24,6 +24,7 @@ from mutation.reference import MODULES, ReferenceModule
 from mutation.trial import COUNTS, FINDINGS, Outcome, Target, Trials
 
 Targets = Mapping[str, Callable[[], Target]]
+Told = Callable[[Outcome], None]
 
 
 def targets(programs: int, more: int, store: Path | None) -> Targets:
@@ -33,10 +34,8 @@ def targets(programs: int, more: int, store: Path | None) -> Targets:
     return {**reference, **judges}
 
 
-def run(
-    name: str, target: Target, jobs: int, part: int, done: Sequence[Outcome], told: Callable[[Outcome], None]
-) -> None:
-    """Try every ``part``-th mutant of ``target`` but those that are ``done``."""
+def run(name: str, target: Target, wanted: argparse.Namespace, done: Sequence[Outcome], told: Told) -> None:
+    """Try the mutants of ``target`` that are ``wanted`` but those that are ``done``."""
     trials = Trials(target)
     killer = trials.of(None)
     if killer:
@@ -46,8 +45,9 @@ def run(
     def one(change: Change) -> None:
         told(Outcome(name, change.operator, change.line, change.text, trials.of(change)))
 
-    with ThreadPoolExecutor(jobs) as pool:
-        mutants = tuple(changes(trials.source))[::part]
+    with ThreadPoolExecutor(wanted.jobs) as pool:
+        mutants = [each for each in changes(trials.source) if each.operator.startswith(tuple(wanted.operator or [""]))]
+        mutants = mutants[:: wanted.part]
         left = [each for each in mutants if (each.operator, each.line, each.text) not in known]
         for _ in pool.map(one, left):
             pass
@@ -74,6 +74,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--programs", type=int, default=200, help="random programs of the first round (default: 200)")
     parser.add_argument("--more", type=int, default=1_000, help="programs that a survivor meets (default: 1,000)")
     parser.add_argument("--part", type=int, default=1, metavar="N", help="every N-th mutant only (default: 1)")
+    parser.add_argument("--operator", action="append", metavar="NAME", help="only those that begin so (repeatable)")
     parser.add_argument("--lines", type=Path, metavar="FILE", help="append outcomes there as JSON; go on from those")
     parser.add_argument("--store", type=Path, metavar="DIR", help="keep the checkers' histories there, for this code")
     parsed = parser.parse_args()
@@ -100,7 +101,7 @@ def main() -> None:
                 file.write(json.dumps(asdict(outcome)) + "\n")
 
     for name, target in parsed.targets.items():
-        run(name, target(), parsed.jobs, parsed.part, list(outcomes), told)
+        run(name, target(), parsed, list(outcomes), told)
         print(f" {name}", file=sys.stderr)
     print("\n".join(lines(outcomes)))
     print(f"{time.monotonic() - start:.0f} s")

@@ -64,9 +64,11 @@ def two_small_slots_on_one_buffer(h: Hand) -> None:
     h.complete()
 
 
-def compared(h: Hand, change: Callable[[list[Observation]], object] = lambda seen: None) -> None:
+def compared(
+    h: Hand, change: Callable[[list[Observation]], object] = lambda seen: None, committed: int = G
+) -> None:
     """Two steps, and what another setting has shown of them."""
-    a = h.buffer(64)
+    a = h.buffer(64, committed=committed)
     h.step(a)
     h.step(a, phases=STEADY)
     h.complete()
@@ -168,6 +170,17 @@ def execution_faults(h: Hand) -> None:
     h.faults(h.last("launch"), "unmapped")
 
 
+@WRONG("83", plan(G))
+def execution_faults_behind_a_fault_of_the_callers_own(h: Hand) -> None:
+    a = h.buffer(G)
+    h.launch(reads=[Range(a.address, 8)])
+    own = h.last("launch")
+    h.step(a, look=False)
+    work = h.last("launch")
+    h.faults(own, "unmapped", cause=h.last("map"))
+    h.faults(work, "unmapped")
+
+
 @WRONG("88", plan(G))
 def execution_meets_a_remapped_slot(h: Hand) -> None:
     h.step(h.buffer(G), look=False)
@@ -187,6 +200,18 @@ def other_status(seen: list[Observation]) -> None:
 
 WRONG("158", shadowed(64), compare=True)(lambda h: compared(h, other_bytes))
 WRONG("158", shadowed(64), compare=True)(lambda h: compared(h, other_status))
+WRONG("158", plan(64), compare=True)(lambda h: compared(h, other_bytes, committed=3 * G))
+
+
+def test_what_differs_between_settings_is_told_once() -> None:
+    def all_different(seen: list[Observation]) -> None:
+        for step in seen:
+            step["bytes"] = dict.fromkeys(step["bytes"], OTHER)
+
+    hand = Hand(shadowed(64), compare=True)
+    compared(hand, all_different)
+    assert [finding.invariant for finding in hand.judged().findings] == ["STEP-158"]
+
 
 # -- ones that test nothing
 

@@ -155,6 +155,17 @@ def rounds_sizes(h: Hand) -> None:
     executing(h, [100], size0=G)
 
 
+@WRONG("83", plan(100))
+def rounds_sizes_behind_a_step_that_was_refused(h: Hand) -> None:
+    h.refused(h.buffer(100, handle=False), message="slot 0 has no handle")
+    executing(h, [100], size0=G)
+
+
+@WRONG("83", plan(G, G, mode=CAPTURE, named=(CommandPlan((0,)),)))
+def moves_what_no_command_names(h: Hand) -> None:
+    h.step(h.buffer(G), h.buffer(G), phases=(*FIRST[:-3], lambda: h.execute(h.table(at1=8 * BASE), submits=False)))
+
+
 @WRONG("83", plan(G, named=(CommandPlan((0,)),)))
 def leaks_the_callers_address(h: Hand) -> None:
     a = h.buffer(G)

@@ -158,6 +158,14 @@ def forgets_to_record_an_execution_that_failed(h: Hand) -> None:
     h.step(h.buffer(G), phases=REMAP)
 
 
+@WRONG("90 166", plan(G))
+def hides_that_execution_failed_and_does_not_record_it(h: Hand) -> None:
+    a = h.buffer(G)
+    h.step(a, look=False)
+    h.step(a, phases=("execute",), outcome="raise-after", look=False)
+    h.step(h.buffer(G), phases=REMAP)
+
+
 @WRONG("88 91", plan(G, skip_remap=False))
 def maps_everything_without_waiting(h: Hand) -> None:
     a = h.buffer(G)

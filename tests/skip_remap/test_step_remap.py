@@ -69,6 +69,20 @@ def a_slot_drops_out_and_comes_back(h: Hand) -> None:
     h.step(a, b, c, phases=REMAP, moved=[1])
 
 
+@RIGHT("166", plan(G, G))
+def maps_all_anew_when_a_map_fails(h: Hand) -> None:
+    """What a step does about a failure is its own affair, if it comes to the right end."""
+    a, b = h.buffer(G), h.buffer(G)
+    h.step(a, b)
+
+    def all_anew() -> None:
+        h.map_one(0, status=2)
+        h.subject("unmap", h.places[1], G)
+        h.moving = [0, 1]
+
+    h.step(h.buffer(G), b, phases=("wait", "unmap", all_anew, "map", *STEADY), moved=[0])
+
+
 @RIGHT("91 162", plan(G, G, platform="CUDA"))
 def another_platform_maps_all(h: Hand) -> None:
     a, b = h.buffer(G), h.buffer(G)
