@@ -514,6 +514,44 @@ def test_memory_that_a_block_lies_in_is_taken_whole_and_on_its_own_device(size: 
     assert (broken(story) != []) is wrong
 
 
+GIVEN_TWICE: list[tuple[str, tuple[int, ...]]] = [
+    ("unmap", (A, G)), ("address_free", (A, G)), ("release", (1,)), ("free", (C,)), ("event_destroy", (50,)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "args"), GIVEN_TWICE, ids=[kind for kind, _ in GIVEN_TWICE])
+@pytest.mark.parametrize("held", [True, False])
+def test_what_is_given_back_is_there(kind: str, args: tuple[int, ...], held: bool) -> None:
+    """A driver that does not take back what it gave is no fault of the allocator's."""
+
+    def tell(story: Story) -> None:
+        story.allocate(1, A)
+        story.subject("alloc", 100, 0, 0, result=C)
+        story.subject("event_create", 0, result=50)
+        story.deallocate(1)
+        story.call("trim")
+        if not held:
+            story.unback(A, handle=1)
+            story.subject("free", C)
+            story.subject("event_destroy", 50)
+        story.subject(kind, *args, status=999)
+        story.refused("UNKNOWN")
+
+    assert ("ALLOCATOR-8" in broken(opened(tell))) is not held
+
+
+def test_two_failures_in_a_call_are_no_licence_to_harm_another_block() -> None:
+    def tell(story: Story) -> None:
+        story.allocate(1, A)
+        story.call("allocate", block=2, size=100, stream=FIRST, space=0)
+        story.subject("create", G, 0, 0, status=999, result="injected")
+        story.subject("create", G, 0, 0, status=999, result="injected")
+        story.subject("set_access", A, G, ((0, Access.NONE),))
+        story.refused("UNKNOWN")
+
+    assert "ALLOCATOR-7" in broken(opened(tell))
+
+
 def test_a_failed_allocation_leaves_no_mapping_of_older_memory_either() -> None:
     def tell(story: Story) -> None:
         story.allocate(1, A)

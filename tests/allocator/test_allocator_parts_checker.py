@@ -85,6 +85,13 @@ def trimmed_while_held(s: Story) -> None:
     s.harness("stream_synchronize", FIRST)
     hold(s)
     s.deallocate(1)
+
+
+def trimmed_behind_other_work(s: Story) -> None:
+    """Nothing has used the block; it was given up on a stream that is busy."""
+    s.allocate(1, A)
+    s.launch(SECOND)
+    s.deallocate(1, stream=SECOND)
     s.call("trim")
     s.gave()
 
@@ -219,6 +226,7 @@ PARTS_GOOD: list[tuple[Tell, dict[int, int]]] = [
     (shrunk, {11: 2, 5: 1}),
     (trimmed, {12: 1}),
     (trimmed_with_work_pending, {12: 0}),
+    (trimmed_behind_other_work, {12: 0}),
     (paused, {13: 1, 5: 1}),
     (came_back, {13: 1, 14: 2}),
     (came_back_bare, {14: 1}),
@@ -400,3 +408,38 @@ def test_a_request_below_a_segment_may_be_refused() -> None:
 
     assert broken(opened(short)) == ["ALLOCATOR-9"]
     assert broken(opened(short, segment=4 * G)) == []
+
+
+def test_a_resume_may_be_short_of_memory_that_could_not_be_given_back_and_of_none_else() -> None:
+    def judged(*, kept: bool) -> list[str]:
+        def tell(story: Story) -> None:
+            paused(story)
+            if kept:
+                story.call("trim")
+                story.subject("create", G, 0, 0, result=7)
+                story.subject("release", 7, status=999, result="injected")
+                story.refused("UNKNOWN")
+            story.call("resume")
+            story.subject("create", G, 0, 0, status=2)
+            story.refused()
+
+        return broken(opened(tell))
+
+    assert judged(kept=True) == []
+    assert judged(kept=False) != []
+
+
+def test_statistics_are_compared_with_what_can_be_seen() -> None:
+    def without_a_trace(story: Story) -> None:
+        story.call("allocate", block=1, size=100, stream=FIRST, space=0)
+        story.gave_block(1, 100, A, G)
+        story.call("statistics")
+        story.gave(requested=100, committed=G, reserved=G)
+
+    assert broken(opened(without_a_trace, traced=False)) == []
+
+    def refused(story: Story) -> None:
+        story.call("statistics")
+        story.refused("UNKNOWN")
+
+    assert "ALLOCATOR-17" not in broken(opened(refused))

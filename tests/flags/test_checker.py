@@ -138,6 +138,7 @@ BAD: list[tuple[str, Revision, list[Step], set[str]]] = [
     ("one is a byte", AUTO, [(variables(None, "1"), gave(True, 1))], {"FLAG-155"}),
     ("one is auto", BYTES, [(variables(None, "1"), gave(True, "auto"))], {"FLAG-149"}),
     ("no warning", BYTES, [(variables(None, "junk"), gave(True, 0))], {"FLAG-165"}),
+    ("warning of another text", BYTES, [(variables(None, "junk"), gave(True, 0, "rubbish, ignored"))], {"FLAG-165"}),
     ("warning of nothing", BYTES, [(variables(), gave(True, 0, "unset"))], {"FLAG-165"}),
     (
         "reads again",

@@ -177,7 +177,7 @@ def execution_faults_behind_a_fault_of_the_callers_own(h: Hand) -> None:
     own = h.last("launch")
     h.step(a, look=False)
     work = h.last("launch")
-    h.faults(own, "unmapped", cause=h.last("map"))
+    h.faults(own, "remapped", cause=h.last("map"))
     h.faults(work, "unmapped")
 
 
