@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from driver_stories import (
+    READ,
     RW,
     TOTAL,
     A,
@@ -15,6 +16,8 @@ from driver_stories import (
     call,
     copied,
     create,
+    detach,
+    free,
     got,
     grant,
     mapped,
@@ -27,12 +30,12 @@ from driver_stories import (
     row,
     story,
     told,
-)  # fmt: skip
+)
 
 from vmm_conformance.checkers.driver import judge
 from vmm_conformance.checkers.driver_facts import facts_of
 from vmm_conformance.checkers.judge import Finding
-from vmm_conformance.history.events import HARNESS
+from vmm_conformance.history.events import HARNESS, History
 
 TOKEN = b"abcdefgh"
 WORKS = iter(range(5_000, 6_000))
@@ -158,3 +161,87 @@ def test_megabytes_may_be_missing_on_a_real_device_in_the_end(off: int) -> None:
         note("teardown", complete=True, live=(0, 0, 0, 0, 0)),
     )
     assert judge(story(memory(0), end, real=True)).findings == []
+
+
+STREAMS = both(call("stream_create", 0, result=77), call("stream_create", 0, result=78))
+
+
+def on(stream: int, address: int, data: bytes) -> Line:
+    """A write that is queued and has not run."""
+    return call("write", address, data, stream, result=next(WORKS))
+
+
+def in_no_order(*lines: Line) -> Line:
+    """Queued work, of which the last to come is the first to run."""
+
+    def tell(history: History) -> None:
+        before = len(history)
+        both(*lines)(history)
+        for event in [*history][before:][::-1]:
+            ran(event.result, (), None)(history)
+
+    return tell
+
+
+def test_what_work_in_no_order_has_written_over_is_not_known_any_more() -> None:
+    lines = (STREAMS, mapped(), told(A, RW), put(A, TOKEN), in_no_order(on(77, A, b"1" * 8), on(78, A, b"2" * 8)))
+    for data in (b"1" * 8, b"2" * 8):
+        assert found(*lines, got(A, data)) == set()
+
+
+@pytest.mark.parametrize("apart", [8, G])
+def test_work_on_other_bytes_is_known_in_any_order(apart: int) -> None:
+    """Behind the first piece, or at the same place of other memory."""
+    works = in_no_order(on(77, A, b"1" * 8), on(78, A + apart, b"2" * 8))
+    lines = (STREAMS, row(1, 1), told(A, RW), told(A + G, RW), works)
+    assert found(*lines, got(A, b"1" * 8), got(A + apart, b"2" * 8)) == set()
+    for address in (A, A + apart):
+        assert found(*lines, got(address, TOKEN)) != set()
+
+
+def test_an_unmap_waits_where_that_is_declared_and_nowhere_else() -> None:
+    lines = (STREAMS, mapped(), on(77, A, TOKEN), detach(A))
+    assert judge(story(*lines)).findings == []
+    assert judge(story(*lines, unmap_waits=True)).findings != []
+
+
+def test_a_fill_needs_the_right_to_write() -> None:
+    for line in (filled(A, 7, 20), put(A, TOKEN)):
+        assert judge(story(mapped(right=READ), told(A, READ), line, read_only_enforced=True)).findings != []
+
+
+def test_addresses_that_were_never_reserved_are_not_freed_twice() -> None:
+    assert found(free(B, 1)) == {"DRIVER-13"}
+    assert found(reserve(B, 1), free(B, 1), free(B, 1)) == {"DRIVER-16"}
+
+
+def test_of_a_handle_that_is_none_nothing_is_known() -> None:
+    for line in (attach(A, 99), refused(attach(A, 99))):
+        assert found(reserve(A, 1), line) == set()
+
+
+@pytest.mark.parametrize("offset", [-G, -100, 100, G + 1])
+def test_an_offset_is_whole_granules_and_not_below_zero(offset: int) -> None:
+    lines = (reserve(A, 1), create(1, 4))
+    wanted = {"map_offset": True, "partial_map": True}
+    assert judge(story(*lines, refused(attach(A, 1, offset=offset)), **wanted)).findings == []
+    assert judge(story(*lines, attach(A, 1, offset=offset), **wanted)).findings != []
+    assert judge(story(*lines, refused(attach(A, 1, offset=G)), **wanted)).findings != []
+
+
+@pytest.mark.parametrize(("granules", "seen"), [(2048, True), (2, False)])
+def test_on_a_real_device_memory_is_seen_to_go_where_much_of_it_goes(granules: int, seen: bool) -> None:
+    def told_free(taken: int) -> Line:
+        return call("mem_info", 0, result=((1 << 30) - taken * G, 1 << 30), who=HARNESS)
+
+    result = judge(story(told_free(0), create(1, granules), told_free(granules), real=True))
+    assert result.findings == []
+    assert bool(result.witnesses["DRIVER-19"]) is seen
+
+
+def test_what_was_not_given_back_may_be_missing_in_the_end() -> None:
+    def in_the_end(*, complete: bool) -> set[str]:
+        return found(memory(0), create(1), memory(1), note("teardown", complete=complete, live=None))
+
+    assert in_the_end(complete=False) == set()
+    assert in_the_end(complete=True) != set()

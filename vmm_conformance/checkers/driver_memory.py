@@ -65,7 +65,8 @@ class Accounting:
         elif kind == "unmap":
             self._unmapped(event)
         elif kind == "map":
-            many = self._trails.times.get((event.args[0], self._state.handles[event.args[2]]), 0) > MANY
+            memory = self._state.handles.get(event.args[2])
+            many = memory is not None and self._trails.times.get((event.args[0], memory), 0) > MANY
             self._suspect(event, ("DRIVER-46",) if many else (CREATE,))
         elif kind == "retain":
             memory = self._state.handles.get(event.result)
