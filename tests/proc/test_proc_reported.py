@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import jsonschema
 import pytest
@@ -12,7 +13,8 @@ from proc_world import HELLO, PROGRAM, of_the_guide, python, shell
 from vmm_conformance.bundling.rerun import installed
 from vmm_conformance.drivers.emulated import EmulationUnavailable
 from vmm_conformance.drivers.emulated.build import library_path
-from vmm_conformance.history.events import SUBJECT
+from vmm_conformance.drivers.emulated.streams import OFFSET
+from vmm_conformance.history.events import SUBJECT, Event, History
 from vmm_conformance.history.files import event_line
 from vmm_conformance.running.ended import Ended
 from vmm_conformance.running.explore import generate
@@ -20,6 +22,7 @@ from vmm_conformance.running.proc import schema
 from vmm_conformance.running.proc.subject import ProcSubject
 from vmm_conformance.running.session import Options, bench_for, know, plan, run_item
 from vmm_conformance.running.subjects import SubjectNotFound, resolve_subject
+from vmm_conformance.sanitizing import inside
 
 OWN = "own"
 SPEC = "proc:reported"
@@ -129,6 +132,24 @@ def test_calls_on_an_emulated_library_are_reported_for_it():
     found = {id: finding.message for id, finding in judged.broken().items()}
     assert set(found) == {"ALLOCATOR-5", "ALLOCATOR-8"}
     assert "close leaves behind handle" in found["ALLOCATOR-8"]
+
+
+def test_what_is_reported_names_streams_as_the_program_does_and_an_emulation_that_breaks_ends_it(monkeypatch, capfd):
+    library = SimpleNamespace(failures=[])
+    watch = SimpleNamespace(
+        history=History(), recorder=SimpleNamespace(now=SimpleNamespace(seen=None)), library=library
+    )
+    inside.report_calls(watch)
+    watch.recorder.now.seen(Event(7, -1, 0, SUBJECT, "stream_create", (0,), 0, 3))
+    watch.recorder.now.seen(Event(8, -1, 0, SUBJECT, "copy", (1, 2, 3, None), 700))
+    assert capfd.readouterr().out.splitlines() == [
+        f'[-1,0,"subject","stream_create",[0],0,{3 + OFFSET}]', '[-1,0,"subject","copy",[1,2,3,null],700,null]',
+    ]  # fmt: skip
+    monkeypatch.setattr("os._exit", lambda status: (_ for _ in ()).throw(SystemExit(status)))
+    library.failures.append(KeyError("cuMemMap"))
+    with pytest.raises(SystemExit):
+        watch.recorder.now.seen(Event(9, -1, 0, SUBJECT, "stream_synchronize", (3,)))
+    assert "the emulation broke, which is our fault: KeyError: 'cuMemMap'" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ from vmm_conformance.sanitizing.told import Told, Wrong
 from vmm_conformance.sanitizing.watched import FOLDER, FORWARD, HISTORY, QUIRKS, REPORT, VENDOR
 
 _OUTPUT: Final = 1
+_OUR_FAULT: Final = 70
 _STAY: Final = (ModuleType, FunctionType, BuiltinFunctionType)
 _BINDINGS: Final = {"cuda": ("cuda-bindings", "cuda-core"), "hip": ("hip-python",)}
 
@@ -51,7 +52,10 @@ def begin() -> None:
 
 
 def report_calls(watch: Watch) -> None:
-    """Say each driver call on standard output when it has been made, as a line of a history; keep none."""
+    """Say each driver call on standard output when it has been made, as a line of a history; keep none.
+
+    Where the emulation breaks, which is no fault of the program's, the process ends and says so.
+    """
     events, saying = watch.history.events, Lock()
 
     def say(event: Event) -> None:
@@ -60,6 +64,10 @@ def report_calls(watch: Watch) -> None:
             while line:
                 line = line[os.write(_OUTPUT, line) :]
         events.clear()
+        for error in watch.library.failures:
+            text = "".join(traceback.format_exception_only(error)).strip()
+            print(f"vmm-conformance: the emulation broke, which is our fault: {text}", file=sys.stderr, flush=True)
+            os._exit(_OUR_FAULT)
 
     watch.recorder.now.seen = say
 
