@@ -37,6 +37,8 @@ WRONG = {
                    "is illegal, and the subject's driver has accepted it"),
     "frees twice": (FREES, 2 * FREES, "ALLOCATOR-8", "is illegal, and the subject's driver has accepted it"),
     "maps beside": ("\"map\", address,", "\"map\", address + GRANULE,", "ALLOCATOR-2", "map(address="),
+    "fills what is gone": (FREES, FREES + '        self.driver.call("fill", address, 0, 8, None, result=1)\n',
+                           "ALLOCATOR-2", "the subject's own fill touches 0x1000000000+8, of which 8 bytes have no"),
     "no rights": ("[[self.device, 3]]", "[[self.device, 1]]", "ALLOCATOR-2", "cannot be used by device 0"),
 }  # fmt: skip
 

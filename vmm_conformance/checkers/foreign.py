@@ -12,9 +12,10 @@ from typing import Any, Final, NamedTuple
 
 from vmm_conformance.checkers.driver_facts import Facts
 from vmm_conformance.checkers.driver_present import RULED, rules_of_the_present
+from vmm_conformance.checkers.touching import untouchable
 from vmm_conformance.contracts import DriverCapabilities, DriverOptions, Granularity, Status, status_name
 from vmm_conformance.history.events import CALLS, SUBJECT, WORK, Event, History
-from vmm_conformance.history.ordering import Hazard, Race, accesses
+from vmm_conformance.history.ordering import Hazard, Race
 from vmm_conformance.history.replay import Replay, Visitor
 from vmm_conformance.history.state import Mapping, Memory, Reservation, State
 
@@ -231,43 +232,10 @@ class _Client(Visitor):
             self._touches(event, event, stream)
 
     def _touches(self, event: Event, work: Event, stream: int | None) -> None:
-        state = self._state
         device = None if stream is None else self._streams.get(stream, 0)
-        for address, size, writes in accesses(work):
-            mapping = state.mapping_at(address)
-            if mapping is not None and address + size <= mapping.address + mapping.size:
-                self._rights(event, work, mapping, device, writes)
-            elif size > 0:
-                self._behind(event, work, address, size, device, writes)
-
-    def _behind(self, event: Event, work: Event, address: int, size: int, device: int | None, writes: bool) -> None:
-        """A range that is not in one mapping: every byte needs memory behind it."""
-        state = self._state
-        parts = state.parts(address, size)
-        missing = size - sum(part.high - part.low for part in parts)
-        if missing:
-            self._say(
-                ACCESS, NO_ACCESS, event.seq,
-                f"{work.kind} touches {_place(address, size)}, of which {missing} bytes have no memory"
-                f"{self._since(address)}", self._ended_by(address),
-            )  # fmt: skip
-            return
-        for part in parts:
-            if part.mapping is not None:
-                self._rights(event, work, part.mapping, device, writes)
-
-    def _rights(self, event: Event, work: Event, mapping: Mapping, device: int | None, writes: bool) -> None:
-        needed = 3 if writes else 1
-        owner = mapping.memory.device if device is None else device
-        if mapping.rights.get(owner, 0) & needed != needed:
-            to = "write to" if writes else "read from"
-            where = _place(mapping.address, mapping.size)
-            self._say(
-                ACCESS, NO_ACCESS, event.seq,
-                f"{work.kind} may not {to} the mapping {where}: device {owner} has"
-                f" the rights {mapping.rights.get(owner, 0)}",
-                mapping.made,
-            )  # fmt: skip
+        for address, text, mapping in untouchable(self._state, work, device):
+            since, cause = ("", mapping.made) if mapping else (self._since(address), self._ended_by(address))
+            self._say(ACCESS, NO_ACCESS, event.seq, f"{work.kind} {text}{since}", cause)
 
     def _ran(self, event: Event) -> None:
         work, _, fault = event.args

@@ -130,6 +130,10 @@ class Order:
         """Whether the host knows that the first ``tick`` items of ``stream`` are over."""
         return self._host.get(stream, 0) >= tick
 
+    def device(self, stream: int) -> int:
+        """The device of a stream."""
+        return self._devices.get(stream, 0)
+
     def capturing(self, stream: int | None) -> bool:
         """Whether work that is given to ``stream`` is captured."""
         return stream in self._capturing
