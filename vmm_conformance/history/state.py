@@ -154,14 +154,14 @@ class State:
 
     def mappings_in(self, address: int, size: int) -> list[Mapping]:
         """The live mappings that overlap the range, by address."""
-        first = max(bisect_right(self._mapped, address) - 1, 0)
+        mapped, end = self._mapped, address + size
+        at = max(bisect_right(mapped, address) - 1, 0)
         found = []
-        for start in self._mapped[first:]:
-            if start >= address + size:
-                break
-            mapping = self._mappings[start]
-            if start + mapping.size > address:
+        while at < len(mapped) and mapped[at] < end:
+            mapping = self._mappings[mapped[at]]
+            if mapping.address + mapping.size > address:
                 found.append(mapping)
+            at += 1
         return found
 
     def parts(self, address: int, size: int) -> list[Part]:
@@ -259,7 +259,7 @@ class State:
             mapping.memory.mappings -= 1
             self.ended.append(mapping)
             del self._mappings[mapping.address]
-            self._mapped.remove(mapping.address)
+            del self._mapped[bisect_left(self._mapped, mapping.address)]
             self._settle(mapping.memory, event)
 
     def _set_access(self, event: Event) -> None:
@@ -279,7 +279,7 @@ class State:
     def _free(self, event: Event) -> None:
         memory = self._allocations.pop(event.args[0], None)
         if memory is not None:
-            self._allocated.remove(memory.address)
+            del self._allocated[bisect_left(self._allocated, memory.address)]
             memory.ended = event.seq
             self.ended.append(memory)
 
