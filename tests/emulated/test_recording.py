@@ -24,6 +24,7 @@ def fill():
     call("cuMemAddressFree", address, G)
     assert call("cuMemAddressFree", address, G) != 0
     call("cuMemFree_v2", get("cuMemAlloc_v2", 100))
+    assert call("cuMemCreate", ctypes.byref(word()), G, (ctypes.c_int * 8)(1, 0, 1, 7), 0) != 0  # no such device
 
 fill()
 """
@@ -63,11 +64,13 @@ def test_calls_go_on_and_what_is_wrong_with_them_is_told(tmp_path: Path, capfd: 
     assert status == 1
     assert (report["recorded"], report["library"], report["real"]) == ("cuda", "emulated", False)
     wrong = [(wrong["kind"], wrong["invariant"]) for p in report["processes"] for wrong in p["wrong"]]
-    assert wrong == [("illegal call", "DRIVER-16"), ("leak", "ALLOCATOR-8")]
+    assert wrong == [("illegal call", "DRIVER-16"), ("illegal call", "DRIVER-21"), ("leak", "ALLOCATOR-8")]
     assert [event[3] for event in events] == [
-        "reserve", "create", "map", "set_access", "unmap", "address_free", "address_free", "alloc", "free",
+        "note", "reserve", "create", "map", "set_access", "unmap", "address_free", "address_free", "alloc", "free",
+        "create",
     ]  # fmt: skip
-    assert f"{tmp_path / 'program.py'}:{PRELUDE.count(chr(10)) + 13} in <module>" in capfd.readouterr().err
+    assert f"{tmp_path / 'program.py'}:{PRELUDE.count(chr(10)) + 14} in <module>" in capfd.readouterr().err
+    assert events[0][4][1] == {"d": [["device", 0], ["space", 0], ["minimum", 2 << 20], ["recommended", 2 << 20]]}
     assert main(["judge", *map(str, (tmp_path / "report").glob("history-*.jsonl"))]) == 1
 
 
@@ -75,7 +78,7 @@ def test_a_vendors_binding_is_recorded_and_its_work_runs(tmp_path: Path) -> None
     need_module("cuda.bindings.driver", "cuda-bindings")
     status, report, events = record(tmp_path, BOUND)
     assert (status, [process["calls"] for process in report["processes"]]) == (0, [2])
-    assert [event[3] for event in events] == ["alloc", "free"]
+    assert [event[3] for event in events] == ["note", "alloc", "free"]
 
 
 def test_a_function_that_the_library_does_not_have_is_not_supported(

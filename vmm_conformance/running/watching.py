@@ -10,7 +10,7 @@ from types import CodeType
 from typing import Any, Final, NamedTuple, cast
 
 import vmm_conformance
-from vmm_conformance.contracts import Driver, DriverOptions, WorkListener
+from vmm_conformance.contracts import Driver, DriverOptions, Granularity, WorkListener
 from vmm_conformance.drivers.emulated import Library, bring_in, load, vendor_options
 from vmm_conformance.history.events import Event, History
 from vmm_conformance.running.driver import note_granularity
@@ -94,7 +94,13 @@ class Recording:
         )  # fmt: skip
         self.recorder = StackRecorder(cast(Driver, self.library.driver), self.history)
         path = load(vendor).path if real == EMULATED else Path(real)
-        self.library.start(path, self.recorder.subject)
+        self.library.start(path, self.recorder.subject, self._facts)
+
+    def _facts(self, granularity: list[Granularity]) -> None:
+        """What a history says first: of each device the granularity."""
+        self.history.header["devices"] = len(granularity)
+        for device, (minimum, recommended) in enumerate(granularity):
+            self.recorder.note("granularity", device=device, space=0, minimum=minimum, recommended=recommended)
 
     def finish(self) -> History:
         """The program is over: what it still does is forwarded, and not recorded."""

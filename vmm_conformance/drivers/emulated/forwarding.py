@@ -13,11 +13,12 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from ctypes import byref
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from vmm_conformance.contracts import Access, Driver, DriverCapabilities, DriverError, Status
+from vmm_conformance.contracts import Access, Driver, DriverCapabilities, DriverError, Granularity, Status
 from vmm_conformance.drivers.emulated import build, forward_source
 from vmm_conformance.drivers.emulated.build import EmulationUnavailable
 from vmm_conformance.drivers.emulated.entries import Entry
@@ -33,6 +34,11 @@ ctypes.CDLL(sys.argv[1])
 paths = {line.split()[-1] for line in open("/proc/self/maps") if "/" in line}
 print(next(path for path in paths if os.path.basename(path).startswith(sys.argv[1].partition(".so")[0] + ".so")))
 """
+
+
+def _refuse(*arguments: object) -> int:
+    """In place of a function that the library does not have."""
+    return _UNKNOWN
 
 
 def real_library(vendor: str) -> Path:
@@ -90,11 +96,15 @@ class Forwarding:
             body = partial(self._call, entry, self._ffi.typeof(forward_source.signature(entry)))
             self._ffi.def_extern(name=f"body_{entry.body}", onerror=self._broke, error=_UNKNOWN)(body)
         self._global = ctypes.CDLL(str(self.path), mode=ctypes.RTLD_GLOBAL)
+        self._facts: Callable[[list[Granularity]], None] | None = None
         self._foreign: set[int] = set()
         self._known: dict[str, set[int]] = {"handle": set(), "plain": set()}
 
-    def start(self, real: Path, view: Driver) -> None:
-        """Forward to the library ``real``, and make what is recorded as a call of ``view``."""
+    def start(self, real: Path, view: Driver, facts: Callable[[list[Granularity]], None]) -> None:
+        """Forward to the library ``real``, and make what is recorded as a call of ``view``.
+
+        ``facts`` is told the granularity of each device before the first of them, when there is a context to ask in.
+        """
         self._real = ctypes.CDLL(str(real))
         for index, name in enumerate(forward_source.symbols(self.vendor)):
             function = getattr(self._real, name, None)
@@ -104,9 +114,22 @@ class Forwarding:
             self._c.vmm_real[index] = self._ffi.cast("void*", address)
         if self.vendor == "hip" and rocm().joinpath("lib", self.path.name).is_file():
             os.environ["ROCM_PATH"] = str(self.path.parent.parent)  # newer hip-python opens what lies there by path
-        self._view = view
+        self._view, self._facts = view, facts
         self._c.vmm_state = Status.SUCCESS
         os.register_at_fork(after_in_child=self.stop)
+
+    def _granularity(self) -> list[Granularity]:
+        """Of each device; what the library does not tell is 1."""
+        count, vendor = ctypes.c_int(), "cu" if self.vendor == "cuda" else "hip"
+        getattr(self._real, "cuDeviceGetCount" if vendor == "cu" else "hipGetDeviceCount", _refuse)(byref(count))
+        return [
+            Granularity(*(self._asked(f"{vendor}MemGetAllocationGranularity", device, option) for option in (0, 1)))
+            for device in range(max(1, count.value))
+        ]
+
+    def _asked(self, name: str, device: int, option: int) -> int:
+        found, pinned = ctypes.c_size_t(), (ctypes.c_int * 16)(1, 0, _DEVICE, device)
+        return found.value if getattr(self._real, name, _refuse)(byref(found), pinned, option) == 0 else 1
 
     def stop(self) -> None:
         """Record no more; calls are forwarded as before."""
@@ -121,6 +144,10 @@ class Forwarding:
         meant = means(*arguments)
         if meant is None:
             return int(real(*arguments))
+
+        if self._facts is not None:
+            facts, self._facts = self._facts, None
+            facts(self._granularity())
 
         def forward() -> Any:
             status = int(real(*arguments))
