@@ -35,6 +35,7 @@ from driver_stories import (
 from vmm_conformance.checkers.driver import judge
 from vmm_conformance.checkers.driver_facts import facts_of
 from vmm_conformance.checkers.judge import Finding
+from vmm_conformance.contracts import Status
 from vmm_conformance.history.events import HARNESS, History
 
 TOKEN = b"abcdefgh"
@@ -245,3 +246,21 @@ def test_what_was_not_given_back_may_be_missing_in_the_end() -> None:
 
     assert in_the_end(complete=False) == set()
     assert in_the_end(complete=True) != set()
+
+
+def test_what_is_written_in_front_leaves_what_is_behind_where_it_is() -> None:
+    lines = (mapped(), told(A, RW), put(A + 100, TOKEN), put(A, b"12345678"))
+    assert found(*lines, got(A + 8, b"whatever"), got(A + 100, TOKEN)) == set()
+    assert found(*lines, got(A + 100, b"whatever")) != set()
+
+
+@pytest.mark.parametrize("before", [reserve(A, 1), note("held", stream=77)])
+def test_granularities_are_told_at_the_beginning(before: Line) -> None:
+    later = note("granularity", device=0, space=1, minimum=G, recommended=G)
+    assert (0, 1) in facts_of(story(later)).granularity
+    assert (0, 1) not in facts_of(story(before, later)).granularity
+
+
+@pytest.mark.parametrize("hold", [(), (note("held", stream=77), note("let_go", stream=77, in_time=True))])
+def test_no_call_is_not_ready_while_no_stream_is_held(hold: tuple[Line, ...]) -> None:
+    assert found(*hold, refused(reserve(A, 1), Status.NOT_READY)) == {"DRIVER-7"}
