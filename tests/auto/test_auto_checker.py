@@ -47,6 +47,7 @@ BAD = [
         "there was memory for 2 of the 3 shadows",
     ),
     ("AUTO-170", "another answer", [PICKED, asked(SMALL_AND_LARGE, 64, (0,))], "had another answer before"),
+    ("AUTO-170", "cutoff alone", [PICKED, asked(SMALL_AND_LARGE, 4095, (0, 1, 3))], "had another answer before"),
     ("AUTO-170", "by the order", [PICKED, asked(SMALL_AND_LARGE[::-1], 64, (3,))], "had another answer before"),
     ("AUTO-171", "less with more", [asked((64,), 64, (0,)), asked((64,), 0, (), free=1 << 30)], "less is copied with"),
     ("AUTO-171", "asked downwards", [asked((64,), 0, (), free=1 << 30), asked((64,), 64, (0,))], "less is copied with"),

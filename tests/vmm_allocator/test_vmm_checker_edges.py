@@ -269,16 +269,19 @@ def test_an_event_that_was_made_to_stay_may_stay() -> None:
 # -- what has ended
 
 
-@pytest.mark.parametrize(("code", "wrong"), [("NOT_FOUND", False), ("FAILED_PRECONDITION", True)])
-def test_a_synchronisation_ends_what_is_stale_where_nobody_sees_it(code: str, wrong: bool) -> None:
+@pytest.mark.parametrize("code", ["NOT_FOUND", "FAILED_PRECONDITION"])
+@pytest.mark.parametrize("synchronized", [True, False])
+def test_a_synchronisation_ends_what_is_stale_where_nobody_sees_it(code: str, synchronized: bool) -> None:
+    """Before it, nobody can tell whether it has ended."""
     tale = Tale(traced=False)
     tale.maps(tale.allocate(A, 1), slot(0))
     tale.gave()
     tale.unmap(slot(0))
-    tale.ask("synchronize")
+    if synchronized:
+        tale.ask("synchronize")
     tale.unmaps(slot(0))
     tale.refused(code)
-    assert broken(tale) == (["ALLOC-66"] if wrong else [])
+    assert broken(tale) == (["ALLOC-66"] if synchronized and code != "NOT_FOUND" else [])
 
 
 @pytest.mark.parametrize(("status", "wrong"), [(0, True), (1, False)])
@@ -315,6 +318,13 @@ def test_what_a_close_was_refused_is_made_good_by_the_next() -> None:
     assert judged() == ["ALLOC-76"]
 
 
+def test_more_of_the_hosts_memory_than_the_device_has_is_refused_for_want_of_an_allocator() -> None:
+    tale = Tale()
+    tale.wants(1 << 40, space=HOST_SPACE)
+    tale.refused("RESOURCE_EXHAUSTED")
+    assert broken(tale) == ["ALLOC-78"]
+
+
 @pytest.mark.parametrize("code", ["", "FAILED_PRECONDITION", "RESOURCE_EXHAUSTED"])
 def test_of_a_host_allocators_answer_nothing_is_known(code: str) -> None:
     tale = Tale(host_allocator=True)
@@ -325,3 +335,39 @@ def test_of_a_host_allocators_answer_nothing_is_known(code: str) -> None:
         tale.back(C, 9, space=HOST_SPACE)
         tale.gave(Range(C, G))
     assert broken(tale) == []
+
+
+def test_what_could_not_be_unmapped_is_not_asked_for_again() -> None:
+    """Once an unmap was made to fail, nobody can tell what is left of the allocation."""
+
+    def judged(**failure: Any) -> list[str]:
+        tale = Tale()
+        tale.deallocate(tale.allocate(A, 1))
+        tale.call("synchronize")
+        tale.mark(50)
+        tale.wait(50)
+        if failure:
+            tale.driver("unmap", A, G, **failure)
+            tale.refused("UNKNOWN")
+        else:
+            tale.gave()
+        tale.ask("synchronize")
+        return broken(tale)
+
+    assert judged(status=801, result="injected") == []
+    assert "ALLOC-53" in judged()
+
+
+@pytest.mark.parametrize("short", [True, False])
+def test_a_slice_takes_memory_from_others_where_memory_is_short(short: bool) -> None:
+    tale = Tale()
+    tale.deallocate(tale.allocate(B, 2))
+    tale.wants_at(slot(0))
+    if short:
+        tale.driver("create", G, 0, 0, status=2)
+    tale.mark(50)
+    tale.wait(50)
+    tale.complete(B, 2)
+    tale.back(slot(0).address, 3, own=False)
+    tale.gave(slot(0))
+    assert broken(tale) == ([] if short else ["ALLOC-58"])
