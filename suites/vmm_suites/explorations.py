@@ -41,6 +41,8 @@ SUITES: tuple[Suite, ...] = (
                         {"platform": "CUDA", "vmm": True}, share=1),
             Exploration("compared", "the same program under every setting",
                         {"compare": True, "streams": 1, "devices": 1, "executables": 1, "platform": "ROCM"}, share=1),
+            Exploration("series", "each program repeated in one life of the executors",
+                        {"rounds": 5, "platform": "ROCM", "vmm": True}, share=1),
         ),
         _scenarios("skip-remap"),
     ),

@@ -29,7 +29,7 @@ AREAS = {
 ELSEWHERE = {"FLAG-153": "va-remap"}
 """Names of update modes belong to the contract whose modes they are."""
 INFERRED_STEPS = {
-    *(f"STEP-{number}" for number in (90, 96, 97, 159, 163, 164, 166)),
+    *(f"STEP-{number}" for number in (90, 96, 97, 159, 163, 164, 166, 186)),
     *(f"SHADOW-{number}" for number in (118, 160, 161)),
 }
 
@@ -53,7 +53,7 @@ def test_a_file_holds_one_area() -> None:
 def test_entries_come_by_area_and_number() -> None:
     assert [entry.order for entry in ENTRIES] == sorted(entry.order for entry in ENTRIES)
     numbers = [int(entry.id.rpartition("-")[2]) for entry in catalogue().matching("STEP")]
-    assert numbers == [*range(81, 103), 158, 159, 162, 163, 164, 166]
+    assert numbers == [*range(81, 103), 158, 159, 162, 163, 164, 166, 186]
     assert [entry.order[1] for entry in catalogue().matching("SHADOW")] == [*range(103, 120), 160, 161]
 
 

@@ -12,7 +12,7 @@ from vmm_reference.mutants import MUTANTS
 from vmm_reference.mutants.registry import StepSubject
 
 OURS = [mutant for mutant in MUTANTS if mutant.contract == "skip-remap"]
-STEP = [f"STEP-{number}" for number in (*range(81, 103), 158, 159, 162, 163, 164, 166)]
+STEP = [f"STEP-{number}" for number in (*range(81, 103), 158, 159, 162, 163, 164, 166, 186)]
 SHADOW = [f"SHADOW-{number}" for number in (*range(103, 120), 160, 161)]
 
 

@@ -36,7 +36,8 @@ class Hand:
 
     def __init__(self, *plans: ExecutablePlan, **configuration: Any) -> None:
         self.configuration = Configuration(plans, **configuration)
-        self.history = History({"contract": "skip-remap", "configuration": self.configuration})
+        repeated = {"rounds": self.configuration.rounds}
+        self.history = History({"contract": "skip-remap", "configuration": self.configuration, **repeated})
         self.op, self.thread = -1, 0
         self.where = {"executable": 0, "device": 0, "stream": 1}
         self.buffers: tuple[Buffer, ...] = ()

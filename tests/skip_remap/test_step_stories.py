@@ -10,10 +10,11 @@ import test_step_layout
 import test_step_order
 import test_step_outcome
 import test_step_remap
+import test_step_series
 
 from vmm_conformance.catalogue import catalogue
 
-MODULES = (test_step_layout, test_step_remap, test_step_outcome, test_step_order, test_step_contents)
+MODULES = (test_step_layout, test_step_remap, test_step_outcome, test_step_order, test_step_contents, test_step_series)
 INVARIANTS = {entry.id for entry in catalogue().of("skip-remap")}
 
 

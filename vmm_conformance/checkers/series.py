@@ -1,4 +1,4 @@
-"""Leaks as series: one program repeated, and what the subject holds after each repetition. ALLOCATOR-18, ALLOC-185.
+"""Leaks as series: a program repeated, and what its subject holds each time. ALLOCATOR-18, ALLOC-185, STEP-186.
 
 Close gives back everything at the end, and so hides what grew until then. A note ``round`` ends each repetition, when
 the caller has given back all that it had and waited for all work: ``free`` are each device's free bytes by then.
@@ -70,7 +70,7 @@ class Series(Visitor):
             self._rounds.append(Round(event, tuple(self._held()), event.args[1]["free"]))
         elif event.kind == "note" and not self._used:
             what, details = event.args
-            self._used = what == "block" or (what == "return" and bool(details.get("block")))
+            self._used = what in ("block", "executed") or (what == "return" and bool(details.get("block")))
 
     def _call(self, event: Event) -> None:
         if event.status:

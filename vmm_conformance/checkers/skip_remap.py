@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from vmm_conformance.checkers.judge import Judge
+from vmm_conformance.checkers.series import Series, is_series
 from vmm_conformance.checkers.step_contents import Contents, check_contents
 from vmm_conformance.checkers.step_facts import Facts, Step
 from vmm_conformance.checkers.step_layout import check_layout
@@ -24,7 +25,8 @@ def judge(history: History) -> Judge:
     spaces = [[slot.space for slot in planned.slots] for planned in configuration.executables]
     facts = Facts(replay, plans, spaces)
     contents = Contents(replay, facts)
-    replay.walk(facts, contents)
+    repeated = [Series(replay, result, "STEP-186")] if is_series(history.header) else []
+    replay.walk(facts, contents, *repeated)
     check_layout(facts, result)
     check_remap(facts, result)
     check_outcomes(facts, result, partial_map=configuration.partial_map)

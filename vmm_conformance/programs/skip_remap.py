@@ -72,7 +72,8 @@ class Configuration:
 
     ``capture``: execution replays captured addresses. ``compare``: the program is run again with
     skip-remap off, on, and on with shadows (STEP-158). ``unmap_spans``, ``access_spans`` and
-    ``partial_map`` are the driver's capabilities.
+    ``partial_map`` are the driver's capabilities. ``rounds``: the program is run so many times in one life of the
+    executors, and each time but for constants with buffers of its own.
     """
 
     executables: tuple[ExecutablePlan, ...]
@@ -86,6 +87,7 @@ class Configuration:
     unmap_spans: bool = True
     access_spans: bool = True
     partial_map: bool = True
+    rounds: int = 1
 
 
 @dataclass(frozen=True, slots=True)

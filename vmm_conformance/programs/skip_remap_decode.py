@@ -37,7 +37,7 @@ def decode(data: bytes, pins: Mapping[str, Any] = {}) -> Program:
     """The program that ``data`` stands for.
 
     ``pins`` fixes parts of the configuration: ``devices``, ``streams``, ``capture``, ``eager``,
-    ``compare``, ``partial_map``, and for each executable ``mode``, ``platform``, ``vmm``,
+    ``compare``, ``rounds``, ``partial_map``, and for each executable ``mode``, ``platform``, ``vmm``,
     ``skip_remap``, ``copy_threshold``; ``executables`` their number; ``probe`` allows probes.
     """
     choices = Choices(data)
@@ -63,6 +63,7 @@ def _configuration(choices: Choices, pins: Mapping[str, Any]) -> ops.Configurati
         unmap_spans=not choices.chance(64),
         access_spans=not choices.chance(64),
         partial_map=partial,
+        rounds=drawn("rounds", 1),
     )
 
 
@@ -122,6 +123,8 @@ class _Operations:
         kinds = [kind for kind in KINDS if kind != "close" or choices.chance(64)]
         if configuration.compare:
             kinds = [kind for kind in kinds if kind not in ("fail", "close", "disturb", "grow")]
+        if configuration.rounds > 1:
+            kinds = [kind for kind in kinds if kind != "fail"]
         self._kinds = choices.subset(kinds)
         self._probes = pins.get("probe", choices.chance(40))
         self._out: list[Any] = []
@@ -141,7 +144,7 @@ class _Operations:
         """A fault that the very first step meets; a shadow that is not to be had wherever there are shadows."""
         choices = self._choices
         shadows = any(e.copy_threshold and e.platform == "ROCM" for e in self._configuration.executables)
-        if self._configuration.compare:
+        if self._configuration.compare or self._configuration.rounds > 1:
             return
         if shadows and choices.chance(40):
             failing = ops.Fail("alloc", 1 + choices.below(3))

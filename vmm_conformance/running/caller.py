@@ -116,6 +116,16 @@ class Caller:
         self._back(again)
         return again, self._start(again)
 
+    def free(self, buffer: CallerBuffer) -> None:
+        """Give back the buffer's mapping, memory and addresses. Nothing may use it any more."""
+        if buffer.size and buffer.handle is None:
+            self._driver.free(buffer.address)
+        elif buffer.handle is not None:
+            if buffer.visible:
+                self._driver.unmap(buffer.address, buffer.committed)
+            self._driver.release(buffer.handle)
+            self._driver.address_free(buffer.address, buffer.committed)
+
     def unmap(self, buffer: CallerBuffer) -> None:
         """Take the buffer's own mapping away; its memory lives on."""
         self.wait(buffer)

@@ -12,7 +12,7 @@ from vmm_conformance.history.observe import observations
 from vmm_conformance.programs import skip_remap as ops
 from vmm_conformance.programs.program import Program
 from vmm_conformance.running.fitted import fitted
-from vmm_conformance.running.opened import OpenDriver, opened
+from vmm_conformance.running.opened import OpenDriver, opened, tolerance
 from vmm_conformance.running.recorder import Recorder
 from vmm_conformance.running.step_run import StepRun
 from vmm_conformance.running.threads import visible_locks
@@ -91,6 +91,8 @@ def _run_once(program: Program, subject: Any, open_driver: OpenDriver) -> Histor
                 "configuration": program.configuration,
                 "options": options,
                 "traced": bool(capability(subject, "traced")),
+                "rounds": program.configuration.rounds,
+                "tolerance": tolerance(driver),
             }
         )
         run = StepRun(program, subject, Recorder(driver, history))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from vmm_conformance.contracts import Command, Executable, Slot, UpdateMode
+from vmm_conformance.contracts import Command, DriverError, Executable, Slot, UpdateMode
 from vmm_conformance.programs import skip_remap as ops
 from vmm_conformance.programs.program import Program
 from vmm_conformance.running.caller import Caller, CallerBuffer, TokenSource
@@ -51,6 +51,8 @@ class Callers:
         self.streams: list[list[int]] = []
         self.executables: list[Executable] = []
         self.bound: dict[tuple[int, int], Bound] = {}
+        self.made: list[tuple[Caller, CallerBuffer]] = []
+        """Every buffer that the caller has not given back."""
 
     # -- operands
 
@@ -74,7 +76,38 @@ class Callers:
             size, space=plan_.space, extra=plan_.extra, vmm=planned.vmm, read_only=plan_.read_only
         )
         self.recorder.note("contents", allocation=buffer.allocation, tokens=contents)
+        self.made.append((self.callers[device], buffer))
         return buffer
+
+    def round_over(self, once: int) -> None:
+        """One repetition is over: wait for all work, and give every buffer back, constants aside.
+
+        The next one begins with fresh ones. The note ``round`` has each device's free bytes.
+        """
+        devices = range(self.configuration.devices)
+        try:
+            for device in devices:
+                self.driver.device_synchronize(device)
+            self._renew()
+            free = {device: self.driver.mem_info(device).free for device in devices}
+        except DriverError as error:
+            self.recorder.note("the caller's own call failed", error=str(error))
+        else:
+            self.recorder.note("round", number=once, free=free)
+
+    def _renew(self) -> None:
+        kept = [
+            buffer for (index, _), bound in self.bound.items()
+            for slot, buffer in enumerate(bound.buffers) if self._constant(index, slot)
+        ]  # fmt: skip
+        for caller, buffer in self.made:
+            if buffer not in kept:
+                caller.free(buffer)
+        self.made = [(caller, buffer) for caller, buffer in self.made if buffer in kept]
+        for (index, device), bound in self.bound.items():
+            for slot, planned in enumerate(self.configuration.executables[index].slots):
+                if not planned.constant:
+                    bound.buffers[slot] = self.fresh(index, device, slot, planned.size)
 
     def stream(self, device: int, stream: int) -> int:
         """The driver's stream for a device's stream number."""
@@ -137,6 +170,7 @@ class Callers:
 
         def again() -> None:
             new, contents = self.callers[device].recreate(old)
+            self.made = [(caller, new if buffer is old else buffer) for caller, buffer in self.made]
             self.recorder.note("contents", allocation=new.allocation, tokens=contents)
             for other in self.bound.values():
                 other.buffers = [new if b is old else b for b in other.buffers]

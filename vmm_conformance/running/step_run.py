@@ -31,12 +31,15 @@ class StepRun(Callers):
     def all(self) -> None:
         """Run every operation, close what is open while work is pending, then drain."""
         self.start()
-        for index, operation in enumerate(self.program.operations):
-            self.recorder.op = index
-            self.recorder.event(HARNESS, "begin", (operation,))
-            outcome = _ACTIONS[type(operation)](self, operation)
-            self.recorder.event(HARNESS, "end", (outcome,))
-        self.recorder.op = len(self.program.operations)
+        for once in range(self.configuration.rounds):
+            for index, operation in enumerate(self.program.operations):
+                self.recorder.op = index
+                self.recorder.event(HARNESS, "begin", (operation,))
+                outcome = _ACTIONS[type(operation)](self, operation)
+                self.recorder.event(HARNESS, "end", (outcome,))
+            self.recorder.op = len(self.program.operations)
+            if self.configuration.rounds > 1:
+                self.round_over(once)
         self.recorder.faults.clear()
         for index in range(len(self.executors)):
             self.close(ops.Close(index))

@@ -167,4 +167,15 @@ class ReservationKept(VaRanges):
         super().close()
 
 
+@mutant("STEP-186")
+class EventForEachStep(InFlight):
+    """Marks each step with an event of its own, and destroys them all when it closes."""
+
+    def record(self, stream: int) -> None:
+        if stream in self.events:
+            self.spare.append(self.events.pop(stream))
+            self.spare.append(self.driver.event_create(self.device))
+        super().record(stream)
+
+
 MUTANTS = mutant.mutants

@@ -18,6 +18,22 @@ from vmm_reference.va_ranges import NO_TABLE, VaRanges
 mutant = Registry()
 
 
+@mutant("STEP-186")
+class ScratchEveryStep(VaRanges):
+    """Takes memory to stage the copies of a step in, and keeps it until it closes."""
+
+    def step(self, buffers: Sequence[Buffer], stream: int, execute: Execute) -> None:
+        super().step(buffers, stream, execute)
+        if self.shadows.addresses:
+            with suppress(DriverError):
+                self.staged = [*getattr(self, "staged", ()), self.driver.alloc(64, device=self.device)]
+
+    def close(self) -> None:
+        super().close()
+        while getattr(self, "staged", ()):
+            self.driver.free(self.staged.pop())
+
+
 @mutant("SHADOW-103")
 class ThresholdExclusive(VaRanges):
     """Maps a slot whose size is exactly the copy threshold."""

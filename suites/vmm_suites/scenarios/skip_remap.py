@@ -293,4 +293,11 @@ GATES: Final = (
     ),
 )  # fmt: skip
 
-SCENARIOS: Final[tuple[Scenario, ...]] = (*IDENTITY, *SIZES, *SHADOWS, *FAILURES, *PLACES, *GATES)
+SERIES: Final = (
+    scenario(
+        "repeated", shadowed(64, 8, G, 2 * G), (STEP, STEP, Move(2), STEP, Recreate(3), Refill(0), STEP), "86 164 186",
+        "the same eight times over with fresh buffers: what is held does not grow", rounds=8,
+    ),
+)  # fmt: skip
+
+SCENARIOS: Final[tuple[Scenario, ...]] = (*IDENTITY, *SIZES, *SHADOWS, *FAILURES, *PLACES, *GATES, *SERIES)
