@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from vmm_conformance.reporting.json_report import to_json
 from vmm_conformance.reporting.model import Report
-from vmm_conformance.reporting.verdicts import OVERALL_SIGNS, Overall
+from vmm_conformance.reporting.verdicts import OVERALL_SIGNS, Overall, Verdict
 
 LABEL: Final = "vmm conformance"
 JSON_FILE, SVG_FILE = "badge.json", "badge.svg"
@@ -42,11 +42,10 @@ def endpoint(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def message(data: dict[str, Any]) -> str:
-    """``conformant 231/231``: the verdict, and how many of the expected invariants were judged."""
-    footers = [section["footer"] for section in data["subjects"]]
-    expected = sum(len(footer["expected"]) for footer in footers)
-    executed = sum(len(footer["executed"]) for footer in footers)
-    return f"{_overall(data)} {executed}/{expected}"
+    """``conformant 230/231``: the verdict, and how many of the expected invariants pass."""
+    expected = sum(len(section["footer"]["expected"]) for section in data["subjects"])
+    passed = sum(entry["verdict"] == Verdict.PASS for section in data["subjects"] for entry in section["invariants"])
+    return f"{_overall(data)} {passed}/{expected}"
 
 
 def _overall(data: dict[str, Any]) -> str:
