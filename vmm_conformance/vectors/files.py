@@ -93,7 +93,7 @@ def _file(branch: Mapping[str, Any]) -> dict[str, Any]:
     program = {name: value for name, value in branch["properties"].items() if name in ("configuration", "operations")}
     vector = {
         "id": {"type": "string", "pattern": "^[a-z-]+-[0-9a-f]{10}$"},
-        "reaches": {"type": "array", "items": {"type": "string", "pattern": "^[A-Z]+-[0-9]+$"}},
+        "reaches": {"type": "array", "items": {"type": "string", "pattern": "^[A-Z]+-[0-9]+(:.+)?$"}},
         "program": _object(program),
         "before": _EVENTS,
         "outcomes": {"type": "array", "items": {"$ref": "#/$defs/outcome"}},
