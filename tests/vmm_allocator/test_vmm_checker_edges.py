@@ -371,3 +371,83 @@ def test_a_slice_takes_memory_from_others_where_memory_is_short(short: bool) -> 
     tale.back(slot(0).address, 3, own=False)
     tale.gave(slot(0))
     assert broken(tale) == ([] if short else ["ALLOC-58"])
+
+
+def test_nothing_is_judged_behind_a_wait_for_ever() -> None:
+    tale = Tale()
+    tale.call("synchronize")
+    tale.note("abandoned")
+    tale.gave()
+    tale.unmaps(slot(0))
+    tale.gave()
+    assert len(tale.judged().findings) == 1
+
+
+@pytest.mark.parametrize(("code", "wrong"), [("UNKNOWN", False), ("", True)])
+def test_a_failure_may_be_told_in_place_of_what_stands_against_a_call(code: str, wrong: bool) -> None:
+    tale = Tale()
+    tale.unmaps(slot(0))
+    tale.driver("event_create", 0, status=999, result="injected")
+    tale.gave(None, "refused" if code else "ok", code)
+    assert ("ALLOC-66" in broken(tale)) is wrong
+
+
+@pytest.mark.parametrize(("handle", "size", "wrong"), [(1, G, False), (2, G, True), (1, 2 * G, True)])
+def test_a_look_tells_the_memory_and_its_size(handle: int, size: int, wrong: bool) -> None:
+    tale = Tale()
+    tale.look(tale.allocate(A, 1), (handle, size), Range(A, G))
+    assert (broken(tale) != []) is wrong
+
+
+# -- the end
+
+
+def test_a_close_waits_for_devices_that_have_something_to_do() -> None:
+    def judged(*devices: int) -> list[str]:
+        tale = Tale()
+        tale.allocate(A, 1)
+        tale.call("close")
+        for device in devices:
+            tale.driver("device_synchronize", device)
+        tale.complete(A, 1)
+        tale.gave()
+        return broken(tale)
+
+    assert judged(0) == judged(0, 1) == judged(1, 0) == []
+    assert judged(1) == judged() == ["ALLOC-76"]
+
+
+def test_memory_that_was_made_to_stay_may_stay_to_the_end() -> None:
+    def judged(**status: Any) -> list[str]:
+        tale = Tale()
+        tale.deallocate(tale.allocate(A, 1))
+        tale.call("synchronize")
+        tale.mark(50)
+        tale.wait(50)
+        tale.driver("event_destroy", 50)
+        tale.driver("unmap", A, G)
+        tale.driver("address_free", A, G)
+        if status:
+            tale.driver("release", 1, **status)
+        tale.gave(None, *(("refused", "UNKNOWN") if status else ()))
+        tale.close()
+        tale.gave()
+        return broken(tale)
+
+    assert judged(status=801, result="injected") == []
+    assert "ALLOC-76" in judged()
+
+
+def test_addresses_are_not_excused_by_a_failure_of_another_kind() -> None:
+    tale = Tale()
+    tale.wants(G)
+    tale.driver("create", G, 0, 0, result=1)
+    tale.driver("reserve", G, 0, 0, result=A)
+    tale.driver("map", A, G, 1, 0)
+    tale.driver("set_access", A, G, ((0, 3),), status=801, result="injected")
+    tale.driver("unmap", A, G)
+    tale.driver("release", 1)
+    tale.refused("UNKNOWN")
+    tale.close()
+    tale.gave()
+    assert "ALLOC-76" in broken(tale)

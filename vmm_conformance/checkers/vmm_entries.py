@@ -95,7 +95,6 @@ def _unmapped(ledger: Ledger, call: Call, decision: Decision) -> None:
 
 
 def _closed(ledger: Ledger, call: Call, decision: Decision) -> None:
-    ledger.closed = True
     ledger.allocations.clear()
     ledger.aliases.clear()
 

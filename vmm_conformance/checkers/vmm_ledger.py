@@ -169,7 +169,6 @@ class Ledger:
         self.over: set[Mapping | None] = set()
         """Mappings of entities that are gone."""
         self.reservations: set[int] = set()
-        self.closed = False
 
     def rounded(self, size: int) -> int:
         """``size`` in whole granules, in bytes."""
