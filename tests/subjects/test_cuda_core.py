@@ -40,6 +40,7 @@ def _rows() -> Iterator[Row]:
 
 
 ROWS = tuple(_rows())
+SHRINKS = "shrunk-in-name"
 SAYS = {
     "close-keeps-memory": "close leaves behind handle",
     "close-keeps-grown-memory": r"close leaves behind handle \d+ of 4096 bytes, handle \d+ of 4096 bytes$",
@@ -53,6 +54,7 @@ SAYS = {
     "grow-fails-at-the-end": "has taken memory or rights from live block 1",
     "freed-under-work": r"unmap in deallocate\(.* may still use",
     "grown-under-work": r"unmap in grow\(.* may still use",
+    SHRINKS: r"shrink\(block 1, size=4096, stream=\d+\) describes block 1 \(8192 bytes",
 }
 """What the finding says, so that no other breach of the same invariant passes for it."""
 
@@ -65,7 +67,7 @@ def need(subject: object = cuda_core) -> None:
 
 def replay(row: Row) -> Judged:
     need()
-    subject = CudaCore("immediate" if row.waits else "stream")
+    subject = CudaCore("immediate" if row.waits else "stream", "yes" if row.program == SHRINKS else "no")
     return bench_for("allocator", subject, DRIVER).run(load(DOCS / "found" / f"{row.program}.json"))
 
 
@@ -173,13 +175,25 @@ def test_a_replay_in_a_process_of_its_own_says_how_to_replay(tmp_path: Path) -> 
 
 
 def test_a_program_that_grows_is_told_of_its_illegal_call_and_its_leaks(tmp_path: Path) -> None:
-    need()
-    command = [sys.executable, "-m", "vmm_conformance.cli", "run", "--emulate", "cuda", "--"]
-    done = subprocess.run([*command, str(DOCS / "found" / "grow.py")], capture_output=True, text=True, cwd=tmp_path)
-    assert done.returncode == 1, done.stderr
+    done = run_emulated("grow.py", tmp_path)
+    assert "Warning: mr.deallocate() failed during Buffer destruction" in done.stderr
     assert re.search(r"illegal call: retain\(.*\) was refused with INVALID_VALUE  \[DRIVER-30\]", done.stderr)
     assert re.findall(r"leak: handle \d+ .*: (\d) reference", done.stderr) == ["2", "1"]
     assert re.search(r"allocated by .*grow\.py:12 in <module>", done.stderr)
+
+
+def test_a_resource_of_the_hosts_memory_fails_an_assertion_of_its_own(tmp_path: Path) -> None:
+    done = run_emulated("grow_host.py", tmp_path)
+    assert "AssertionError: modify_allocation requires a device-located resource" in done.stderr
+    assert "illegal call" not in done.stderr
+
+
+def run_emulated(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    need()
+    command = [sys.executable, "-m", "vmm_conformance.cli", "run", "--emulate", "cuda", "--"]
+    done = subprocess.run([*command, str(DOCS / "found" / program)], capture_output=True, text=True, cwd=folder)
+    assert done.returncode == 1, done.stderr
+    return done
 
 
 def test_it_runs_over_nothing_that_cannot_see_its_calls() -> None:
@@ -189,6 +203,6 @@ def test_it_runs_over_nothing_that_cannot_see_its_calls() -> None:
 
 
 def test_parameters_are_checked() -> None:
-    assert resolve_subject(f"{SPEC},deallocate=immediate").capabilities == {"deallocate": "immediate"}  # type: ignore[attr-defined]
+    assert resolve_subject(f"{SPEC},deallocate=immediate").capabilities["deallocate"] == "immediate"  # type: ignore[attr-defined]
     with pytest.raises(SubjectNotFound, match="deallocate=late is unknown; accepted: stream, immediate"):
         resolve_subject(f"{SPEC},deallocate=late")

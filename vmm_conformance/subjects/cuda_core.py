@@ -8,7 +8,7 @@ the harness wait first, as for an allocator that says nothing of the kind. docs/
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import redirect_stderr
 from functools import cache
 from importlib import metadata
@@ -26,14 +26,19 @@ _NAMES: Final = {f"CUDA_ERROR_{status.name}": status for status in Status}
 
 
 class CudaCore:
-    """The subject. ``deallocate`` is ``stream`` or ``immediate``."""
+    """The subject. ``deallocate`` is ``stream`` or ``immediate``; ``shrink`` is ``yes`` to let buffers shrink.
+
+    That ``modify_allocation`` shrinks is documented nowhere, but it takes a smaller size.
+    """
 
     name = "cuda-core"
 
-    def __init__(self, deallocate: str = "stream") -> None:
+    def __init__(self, deallocate: str = "stream", shrink: str = "no") -> None:
         if deallocate not in ("stream", "immediate"):
             raise TypeError(f"deallocate={deallocate} is unknown; accepted: stream, immediate")
-        self.capabilities = {"deallocate": deallocate}
+        if shrink not in ("yes", "no"):
+            raise TypeError(f"shrink={shrink} is unknown; accepted: yes, no")
+        self.capabilities: Mapping[str, Any] = {"deallocate": deallocate, "shrink": shrink == "yes"}
 
     def __call__(self, **parameters: str) -> CudaCore:
         """The subject with these parameters."""
@@ -75,6 +80,7 @@ class Resource:
         self._device.set_current()
         self._resource = VirtualMemoryResource(self._device, VirtualMemoryResourceOptions(peers=peers))
         self._buffers: dict[int, Any] = {}
+        self._granule = driver.granularity(device).recommended
 
     def allocate(self, size: int, *, stream: int, space: int = 0) -> Block:
         """A buffer; the resource knows no memory spaces, and takes no notice of the stream."""
@@ -87,6 +93,11 @@ class Resource:
         grown = self._ask("grow", lambda: self._resource.modify_allocation(buffer, size))
         del self._buffers[block.address]
         return self._block(grown, size)
+
+    def shrink(self, block: Block, size: int, *, stream: int) -> Block:
+        """The same with a smaller size. A buffer that is larger by a granule and more has not been shrunk to it."""
+        shrunk = self.grow(block, size, stream=stream)
+        return shrunk if shrunk.committed < size + self._granule else shrunk._replace(size=shrunk.committed)
 
     def deallocate(self, block: Block, *, stream: int) -> None:
         """Close the block's buffer on that stream."""
