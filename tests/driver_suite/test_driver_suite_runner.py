@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from vmm_conformance.checkers.driver import judge
-from vmm_conformance.contracts import Driver, DriverError, DriverOptions, Live, Status
+from vmm_conformance.contracts import Driver, DriverError, DriverOptions, Live, Status, Work
 from vmm_conformance.drivers.host import HostDriver
 from vmm_conformance.drivers.host.subject import host
 from vmm_conformance.history.events import CRASHED, HARNESS, SUBJECT, History
@@ -44,6 +44,30 @@ class Watched(HostDriver):
     def close(self) -> None:
         self.left = self.live()
         super().close()
+
+
+class Faulting(HostDriver):
+    """Like a device to which reading what it has no right to is a fault, which stays."""
+
+    real = True
+    lost = False
+
+    def read(self, source: int, size: int, *, stream: int | None = None) -> Work:
+        try:
+            return super().read(source, size, stream=stream)
+        except DriverError:
+            self.lost = True
+            raise DriverError(Status.ILLEGAL_ADDRESS, "read", "the device met a fault") from None
+
+    def reserve(self, size: int, *, alignment: int = 0, hint: int = 0) -> int:
+        if self.lost:
+            raise DriverError(Status.ILLEGAL_ADDRESS, "reserve", "the device met a fault")
+        return super().reserve(size, alignment=alignment, hint=hint)
+
+    def close(self) -> None:
+        super().close()
+        if self.lost:
+            raise DriverError(Status.ILLEGAL_ADDRESS, "close", "the device met a fault")
 
 
 @dataclass
@@ -188,6 +212,16 @@ def test_a_driver_that_cannot_be_made_leaves_a_note() -> None:
 
     history = tell(Reserve(1), subject=Subject(refuse))
     assert [event.args for event in history] == [("unusable", {"error": "RuntimeError: no device"})]
+
+
+def test_a_program_ends_where_a_device_meets_a_fault() -> None:
+    program = (Reserve(2), Create(1), Map(), Read(twist="denied"), Reserve(1), Create(1))
+    history = tell(*program, subject=Subject(Faulting))
+    assert [event.kind for event in calls(history, SUBJECT)] == ["reserve", "create", "map", "read"]
+    assert history.events[-1].status == Status.ILLEGAL_ADDRESS
+    judged = judge(history)
+    assert judged.findings == []
+    assert judged.witnesses["DRIVER-49"]
 
 
 def test_a_driver_that_cannot_be_closed_leaves_a_note() -> None:

@@ -31,7 +31,15 @@ from vmm_conformance.contracts.reservation import (
     ScopedMapping,
 )
 from vmm_conformance.contracts.sharing import HandleProperties, SharingDriver
-from vmm_conformance.contracts.status import Code, DriverError, ExecuteFailed, Status, SubjectError, status_name
+from vmm_conformance.contracts.status import (
+    FATAL,
+    Code,
+    DriverError,
+    ExecuteFailed,
+    Status,
+    SubjectError,
+    status_name,
+)
 from vmm_conformance.contracts.step import (
     Buffer,
     Command,
@@ -77,6 +85,7 @@ from vmm_conformance.contracts.vmm_allocator import (
 __all__ = [
     "COLLECTIVE_SPACE",
     "CONTRACTS",
+    "FATAL",
     "HOST_SPACE",
     "NULL",
     "PROFILED_RUNS",

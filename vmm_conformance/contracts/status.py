@@ -6,6 +6,7 @@ HIP and CUDA use equal numbers for every code named here, so one table serves bo
 from __future__ import annotations
 
 from enum import IntEnum, StrEnum
+from typing import Final
 
 
 class Status(IntEnum):
@@ -50,6 +51,10 @@ class DriverError(Exception):
         self.status = status
         self.call = call
         self.detail = detail
+
+
+FATAL: Final = frozenset({Status.ILLEGAL_ADDRESS, Status.LAUNCH_FAILED})
+"""Statuses after which a real device answers nothing else any more, for as long as the process lives."""
 
 
 class Code(StrEnum):

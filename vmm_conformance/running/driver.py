@@ -9,7 +9,8 @@ live), ``unusable`` (the driver could not even be made) and ``unclosed`` (error)
 Where a driver answers with anything but a result or a `DriverError`, the event's status is `CRASHED`.
 The harness waits for work in flight before it takes memory away: what becomes of such work is not
 defined, and on a GPU it takes the process with it. On real devices it leaves out what their documents
-call undefined: stale handles, and queued work that may not touch its range.
+call undefined: stale handles, and queued work that may not touch its range. A device that met a fault answers nothing
+else, so the program ends there.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from vmm_conformance.history.events import CRASHED, HARNESS, Event, History
 from vmm_conformance.programs import driver_operations as ops
 from vmm_conformance.programs.program import Program
 from vmm_conformance.running.driver_actions import Actions
+from vmm_conformance.running.driver_calls import Lost
 from vmm_conformance.running.driver_courses import COURSES
 from vmm_conformance.running.fitted import alone
 from vmm_conformance.running.opened import OpenDriver
@@ -55,14 +57,18 @@ def run(program: Program, subject: Any, open_driver: OpenDriver) -> History:
         recorder = Recorder(driver, history)
     except Exception as error:  # whatever a driver does is a verdict, never a traceback of ours
         return _with_note(history, "unusable", error)
+    lost = False
     try:
         _Run(program, recorder, lambda: getattr(subject, "driver", open_driver)(options), options).all()
+    except Lost:
+        lost = True
     finally:
         try:
             driver.listen(None)
             driver.close()
         except Exception as error:
-            _with_note(history, "unclosed", error)
+            if not lost:
+                _with_note(history, "unclosed", error)
     return history
 
 

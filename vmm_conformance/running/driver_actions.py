@@ -29,7 +29,6 @@ class Actions(Calls):
         super().__init__(recorder, granule)
         self.reopen = reopen
         self.probes = Probes(self)
-        self.real = recorder.history.header["real"]
         capabilities = recorder.history.header["capabilities"]
         self._waits = capabilities.unmap_waits
         self._across = capabilities.copy_spans_reservations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from vmm_conformance.contracts import Driver, DriverError, Work
+from vmm_conformance.contracts import FATAL, Driver, DriverError, Work
 from vmm_conformance.history.events import CRASHED, DEVICE, HARNESS, SUBJECT
 from vmm_conformance.history.state import State
 from vmm_conformance.running.caller import TokenSource
@@ -46,6 +46,10 @@ _RESULTS: Final[dict[str, Callable[[Any], bool]]] = {
 """What a call returns, where it returns anything."""
 
 
+class Lost(BaseException):
+    """A device met a fault, and answers nothing else in this process: what it says from now on is not to be judged."""
+
+
 class Calls:
     """Makes recorded calls, and follows what the driver holds by believing its answers."""
 
@@ -57,12 +61,13 @@ class Calls:
         self.ranges = Ranges(self.state, granule, header["devices"], peers=peers)
         self.tokens = TokenSource()
         self.pending: dict[int, int] = {}
+        self.real: bool = header["real"]
         self.error: Exception | None = None
         self.result: Any = None
         self._seen = 0
 
     def call(self, who: str, kind: str, *args: Any) -> int:
-        """Make one call and return its status; ``result`` and ``error`` say more."""
+        """Make one call and return its status; ``result`` and ``error`` say more. Raises `Lost`."""
         recorder = self.recorder
         view: Driver = recorder.subject if who is SUBJECT else recorder.harness
         self.result = self.error = None
@@ -78,6 +83,8 @@ class Calls:
             self.result = None
             recorder.event(who, kind, args, CRASHED, repr(error))
         self._follow(args)
+        if self.real and status in FATAL:
+            raise Lost
         return status
 
     def _check_result(self, kind: str) -> None:

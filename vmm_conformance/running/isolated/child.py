@@ -11,7 +11,7 @@ from functools import cache
 from multiprocessing.connection import Connection
 from typing import Any, Final, NamedTuple
 
-from vmm_conformance.contracts import DriverOptions, Status
+from vmm_conformance.contracts import FATAL, DriverOptions
 from vmm_conformance.history.events import History
 from vmm_conformance.programs.program import Program
 from vmm_conformance.running import journal
@@ -20,8 +20,6 @@ from vmm_conformance.running.ended import Ended
 from vmm_conformance.running.explore import COLLECT_AFTER, Bench, Judged
 from vmm_conformance.running.isolated.trail import Trail
 
-FATAL: Final = frozenset({Status.ILLEGAL_ADDRESS, Status.LAUNCH_FAILED})
-"""Statuses after which a real device answers nothing else any more, for as long as the process lives."""
 TELL_STACK: Final = signal.SIGUSR1
 """Asks the child where it is."""
 
