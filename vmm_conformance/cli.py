@@ -58,6 +58,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except DriverUnavailable as error:
         print(f"vmm-conformance {parsed.name}: {error}", file=sys.stderr)
         return NOT_SHOWN
+    except KeyboardInterrupt:  # in a command that has no report to write
+        print(f"vmm-conformance {parsed.name}: interrupted; what was printed holds, no more was done", file=sys.stderr)
+        return NOT_SHOWN
     except BrokenPipeError:  # the reader of our output has seen enough
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (until the process ends)
         return 0

@@ -137,6 +137,8 @@ def mutants(
     planned = len(chosen) * len(seeds)
     data = kill_table.as_data(kills, budget, planned, {mutant.id: mutant.note for mutant in chosen})
     print(json.dumps(data, indent=2) if as_json else "\n".join(kill_table.as_lines(kills, planned)))
+    if as_json and len(kills) < planned:
+        print(f"partial: interrupted after {len(kills)} of {planned} hunts", file=sys.stderr)
     left_out = len(kills) < planned and all(kill.killed for kill in kills)
     return PARTIAL if left_out else 0 if data["full"] else 1
 

@@ -24,7 +24,8 @@ def _add_report(commands: Any, command: AddCommand) -> None:
     text = "one HTML page of reports and kill matrices; several of one subject are shown over time"
     example = "  vmm-conformance report night-1/report.json night-2/report.json -o nights.html\n"
     parser = command(commands, "report", _report, text, example)
-    parser.add_argument("files", metavar="REPORT", type=Path, nargs="+", help="report.json, its folder, or kills")
+    what = "report.json, its folder, or a kill matrix (mutants --json)"
+    parser.add_argument("files", metavar="REPORT", type=Path, nargs="+", help=what)
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, default=Path("report.html"), help="the page")
 
 
@@ -56,7 +57,7 @@ def _add_diff(commands: Any, command: AddCommand) -> None:
 def _add_bundle(commands: Any, command: AddCommand) -> None:
     text = "pack a report with its programs and histories, for others to verify"
     parser = command(commands, "bundle", _bundle, text, "  vmm-conformance bundle report -o mine.vmm.zip\n")
-    parser.add_argument("file", metavar="REPORT", type=Path, help="a report's folder, or kills as JSON")
+    parser.add_argument("file", metavar="REPORT", type=Path, help="a report's folder, or a kill matrix as JSON")
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="the bundle (default: beside the report)")
 
 

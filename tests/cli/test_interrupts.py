@@ -5,13 +5,16 @@ from __future__ import annotations
 import gc
 import json
 import os
+import re
 import signal
 import threading
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from vmm_conformance import check, commands
+from vmm_conformance.cli import main
 from vmm_conformance.interrupts import Interrupts
 from vmm_reference.subject import reference
 
@@ -95,7 +98,15 @@ def test_interrupted_hunts_report_what_they_have(jobs, capsys, monkeypatch):
 
     monkeypatch.setattr(commands, "_counted", counted)
     assert commands.mutants("flags", (0,), "smoke", jobs=jobs, as_json=True) == 3
-    data = json.loads(capsys.readouterr().out)
+    out, err = capsys.readouterr()
+    assert re.search(r"partial: interrupted after 3 of \d+ hunts", err)
+    data = json.loads(out)
     assert data["of"] == data["killed"] == 3
     assert data["planned"] > 3
     assert not data["full"]
+
+
+def test_a_command_without_a_report_says_that_it_was_interrupted(capsys, monkeypatch):
+    monkeypatch.setattr(commands, "replayed", lambda *_: interrupt())
+    assert main(["replay", str(Path(__file__).parents[2] / "docs/found/grow-fails.json")]) == 3
+    assert capsys.readouterr().err == "vmm-conformance replay: interrupted; what was printed holds, no more was done\n"
