@@ -15,9 +15,10 @@ from vmm_conformance.pytest_keys import RESULT, WIDTH
 from vmm_conformance.pytest_progress import Here, There, progress_of
 from vmm_conformance.replaying import REPLAY, replay_items, replayed
 from vmm_conformance.reporting.conclusion import complaint, decisive, describe, driver_info, publish, scene
+from vmm_conformance.reporting.ended import told as ended_told
 from vmm_conformance.reporting.endings import describe_ending
-from vmm_conformance.reporting.endings import told as ended_told
-from vmm_conformance.reporting.model import Report, SubjectInfo
+from vmm_conformance.reporting.model import Report
+from vmm_conformance.reporting.parties import SubjectInfo
 from vmm_conformance.reporting.report import build
 from vmm_conformance.reporting.screen import Scene
 from vmm_conformance.reporting.terminal import summary

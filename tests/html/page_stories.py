@@ -9,7 +9,8 @@ from vmm_conformance.checkers.judge import Finding
 from vmm_conformance.contracts import Access, Fault, Range
 from vmm_conformance.history.events import DEVICE, HARNESS, SUBJECT, Event, History
 from vmm_conformance.reporting.json_report import to_json
-from vmm_conformance.reporting.model import DriverInfo, InvariantReport, ItemReport, Report, SubjectInfo, SubjectReport
+from vmm_conformance.reporting.model import InvariantReport, ItemReport, Report, SubjectReport
+from vmm_conformance.reporting.parties import DriverInfo, SubjectInfo
 from vmm_conformance.reporting.verdicts import Overall, Ruling, Verdict
 from vmm_conformance.running.evidence import address_map, outcomes
 from vmm_conformance.running.pictures.picture import picture

@@ -11,7 +11,8 @@ import pytest
 from vmm_conformance.bundling.pack import pack
 from vmm_conformance.cli import main
 from vmm_conformance.reporting import json_report
-from vmm_conformance.reporting.endings import describe_ending, ending_name, where
+from vmm_conformance.reporting.ended import where
+from vmm_conformance.reporting.endings import describe_ending, ending_name
 from vmm_conformance.running.results import Ending
 
 SPEC = "vmm_reference.mutants.violent:leaves"

@@ -9,7 +9,8 @@ from typing import Any
 from vmm_conformance.bundling import waiving
 from vmm_conformance.bundling.result import Piece, differs, left_out, same
 from vmm_conformance.catalogue import Catalogue, Invariant, catalogue
-from vmm_conformance.reporting.model import InvariantReport, ItemReport, SubjectInfo
+from vmm_conformance.reporting.model import InvariantReport, ItemReport
+from vmm_conformance.reporting.parties import SubjectInfo
 from vmm_conformance.reporting.report import conclude, overall_of
 from vmm_conformance.reporting.text import few
 from vmm_conformance.reporting.verdicts import Overall, Ruling, Verdict

@@ -18,7 +18,7 @@ from vmm_conformance.contracts import Mutant, contracts_of
 from vmm_conformance.drivers.opening import OWN
 from vmm_conformance.programs.codec import ProgramError
 from vmm_conformance.programs.files import from_data
-from vmm_conformance.reporting.model import SubjectInfo
+from vmm_conformance.reporting.parties import SubjectInfo
 from vmm_conformance.reporting.text import count, few
 from vmm_conformance.running.ended import Ended, way_of
 from vmm_conformance.running.endings import ended_as

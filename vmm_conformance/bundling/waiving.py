@@ -8,7 +8,7 @@ from typing import Any
 from vmm_conformance.bundling.result import Piece, differs, same
 from vmm_conformance.catalogue import catalogue
 from vmm_conformance.reporting.endings import from_data
-from vmm_conformance.reporting.model import DriverInfo, SubjectInfo
+from vmm_conformance.reporting.parties import DriverInfo, SubjectInfo
 from vmm_conformance.reporting.text import count, few
 from vmm_conformance.running.results import ItemResult
 from vmm_conformance.waivers.listed import Waivers, expects, waivers_of

@@ -16,7 +16,8 @@ from vmm_conformance.catalogue import Catalogue, Invariant
 from vmm_conformance.reporting.endings import from_data
 from vmm_conformance.reporting.html.documents import Document
 from vmm_conformance.reporting.json_report import to_json
-from vmm_conformance.reporting.model import DriverInfo, Report, SubjectInfo
+from vmm_conformance.reporting.model import Report
+from vmm_conformance.reporting.parties import DriverInfo, SubjectInfo
 from vmm_conformance.reporting.report import NOT_RUN, gather
 from vmm_conformance.reporting.text import count, few
 from vmm_conformance.running.results import Coverage, Ending, Failure, ItemResult

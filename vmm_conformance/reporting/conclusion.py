@@ -14,7 +14,8 @@ from vmm_conformance.reporting import badge, json_report, junit
 from vmm_conformance.reporting.endings import describe_ending, write_ending, write_endings
 from vmm_conformance.reporting.html import page
 from vmm_conformance.reporting.html.documents import Document
-from vmm_conformance.reporting.model import DriverInfo, Report, SubjectInfo
+from vmm_conformance.reporting.model import Report
+from vmm_conformance.reporting.parties import DriverInfo, SubjectInfo
 from vmm_conformance.reporting.programs import DEFAULT_DIRECTORY, write_program, write_programs
 from vmm_conformance.reporting.report import failure_order
 from vmm_conformance.reporting.screen import Scene, failure_screen

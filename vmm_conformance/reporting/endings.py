@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from vmm_conformance.reporting.ended import told
 from vmm_conformance.reporting.model import ItemReport, Report, SubjectReport
 from vmm_conformance.reporting.programs import FOLDER, HISTORIES, program_name, write_data, write_text
 from vmm_conformance.reporting.screen import replay_command
-from vmm_conformance.reporting.text import count, pairs, wrap
+from vmm_conformance.reporting.text import count, wrap
 from vmm_conformance.running.results import Ending
 
 
@@ -29,23 +30,6 @@ def trail_name(ending: Ending, item: str, spec: str) -> str:
 def replay_isolated(file: str, spec: str, driver: str) -> str:
     """The command that runs such a program again, in a child process as well."""
     return f"{replay_command(file, spec, driver)} --isolation process"
-
-
-def where(ending: Ending) -> str:
-    """Where in its program the process ended."""
-    operations = ending.program["operations"]
-    if ending.op < 0:
-        return "before the first operation"
-    if ending.op >= len(operations):
-        return "at the end of the program, when the subject was closed or checked"
-    operation = operations[ending.op]
-    given = pairs(operation, skip=("op",))
-    return f"in operation {ending.op}, {operation.get('op', '?')}" + (f" ({given})" if given else "")
-
-
-def told(ending: Ending) -> str:
-    """How and where the process ended, in a sentence."""
-    return f"the process {ending.how} {where(ending)}"
 
 
 def describe_ending(ending: Ending, item: str, file: str, spec: str, driver: str, width: int = 80) -> list[str]:

@@ -38,7 +38,8 @@ from typing import Any, Final
 
 from junit_xml import TestCase, TestSuite, to_xml_report_string
 
-from vmm_conformance.reporting.endings import describe_ending, ended_items, ending_name, told
+from vmm_conformance.reporting.ended import told
+from vmm_conformance.reporting.endings import describe_ending, ended_items, ending_name
 from vmm_conformance.reporting.model import InvariantReport, ItemReport, Report, SubjectReport, WaiverReport
 from vmm_conformance.reporting.programs import FOLDER, program_name
 from vmm_conformance.reporting.symbolic import symbolic

@@ -12,15 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from vmm_conformance.catalogue import Catalogue, Invariant
 from vmm_conformance.reporting.environment import environment
-from vmm_conformance.reporting.model import (
-    DriverInfo,
-    InvariantReport,
-    ItemReport,
-    Report,
-    SubjectInfo,
-    SubjectReport,
-    WaiverReport,
-)
+from vmm_conformance.reporting.model import InvariantReport, ItemReport, Report, SubjectReport, WaiverReport
+from vmm_conformance.reporting.parties import DriverInfo, SubjectInfo
 from vmm_conformance.reporting.text import count, few
 from vmm_conformance.reporting.verdicts import Overall, Ruling, Verdict, rule, worst
 from vmm_conformance.running.results import UNAVAILABLE, Failure, ItemResult

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from vmm_conformance.catalogue import Catalogue, catalogue
 from vmm_conformance.contracts import contracts_of
-from vmm_conformance.reporting.endings import told
-from vmm_conformance.reporting.model import DriverInfo, SubjectInfo
+from vmm_conformance.reporting.ended import told
+from vmm_conformance.reporting.parties import DriverInfo, SubjectInfo
 from vmm_conformance.reporting.symbolic import symbolic
 from vmm_conformance.running.results import Ending, Failure, ItemResult
 from vmm_conformance.waivers.waiver import FAILURE, Waiver
@@ -48,9 +48,7 @@ class Waivers:
             and catalogue()[waiver.invariant] in catalogue().matching(options.prefix)
         )
 
-    def excused(
-        self, result: ItemResult, subject: SubjectInfo, driver: DriverInfo
-    ) -> tuple[ItemResult, list[Waiver]]:
+    def excused(self, result: ItemResult, subject: SubjectInfo, driver: DriverInfo) -> tuple[ItemResult, list[Waiver]]:
         """``result`` without what a waiver expects, and the waivers of that."""
         covering = [waiver for waiver in self.entries if self.live(waiver) and waiver.covers(subject, driver)]
         used: list[Waiver] = []

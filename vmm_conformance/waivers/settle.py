@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from vmm_conformance.catalogue import Catalogue
-from vmm_conformance.reporting.endings import told
-from vmm_conformance.reporting.model import DriverInfo, SubjectInfo
+from vmm_conformance.reporting.ended import told
+from vmm_conformance.reporting.parties import DriverInfo, SubjectInfo
 from vmm_conformance.reporting.symbolic import symbolic
 from vmm_conformance.reporting.text import count, few
 from vmm_conformance.reporting.verdicts import Ruling, Verdict, rule

@@ -6,13 +6,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion
 
-if TYPE_CHECKING:
-    from vmm_conformance.reporting.model import DriverInfo, SubjectInfo
+from vmm_conformance.reporting.parties import DriverInfo, SubjectInfo
 
 FAILURE: Final = "failure"
 """The kind of a waiver for a broken invariant; the others are those of an `Ending`, ``crash`` and ``timeout``."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from vmm_conformance.reporting.endings import from_data, replay_isolated, where
+from vmm_conformance.reporting.ended import where
+from vmm_conformance.reporting.endings import from_data, replay_isolated
 from vmm_conformance.reporting.html.columns import Column
 from vmm_conformance.reporting.text import pairs
 
