@@ -165,3 +165,54 @@ def test_addresses_that_could_not_be_freed_may_keep_what_is_mapped_there() -> No
     assert "RES-10" in judged()
     assert "RES-10" not in judged("unmap")
     assert "RES-10" not in judged("address_free")
+
+
+def test_rights_for_devices_out_of_reach_and_rights_that_were_refused_do_not_count() -> None:
+    story = ready()
+    story.map_to(1, one(0, 1))
+    story.remaps(1, 2, one(0, 4))
+    story.unmap(0)
+    story.map(0, 4)
+    story.subject("set_access", BASE, G, ((0, RW),), status=801)
+    story.access(0, devices=(0, 7))
+    story.remapped(1, 2)
+    assert broken(story) == []
+
+
+def test_a_handle_that_is_none_is_not_excused_by_a_failure() -> None:
+    """The driver was made to refuse a release that it would have refused anyway."""
+    story = ready()
+    story.call("free", allocation=1)
+    story.fails("release", 999)
+    story.subject("release", handle(1))
+    story.refused("UNKNOWN")
+    story.done()
+    assert "RES-1" not in broken(story)
+
+
+@pytest.mark.parametrize(("view", "wrong"), [((False, 0), False), ((False, G), True), ((True, 0), True)])
+def test_a_remap_that_is_refused_leaves_the_mapping_where_it_is(view: tuple[bool, int], wrong: bool) -> None:
+    null, by = view
+    story = ready()
+    story.map_to(1, one(0, 1))
+    story.remaps(1, 2, one(0, 4), one(1, 5))
+    story.refused(INVALID, m1=(null, Range(BASE + by, G)))
+    assert (broken(story) != []) is wrong
+
+
+def test_an_allocation_may_be_kept_while_something_shows_it_that_could_not_be_unmapped() -> None:
+    def judged(*, kept: bool) -> list[str]:
+        story = ready()
+        story.map_to(1, one(0, 1))
+        story.call("drop", mapping=1)
+        if kept:
+            story.fails("unmap", BASE, G)
+        else:
+            story.unmap(0)
+        story.null(1)
+        story.call("free", allocation=1)
+        story.refused(PAST)
+        return broken(story)
+
+    assert judged(kept=True) == []
+    assert judged(kept=False) != []
