@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from vmm_conformance.checkers.judge import Judge
-from vmm_conformance.checkers.reservation_calls import MAPPING, Call, Family, Ledger, Owned
+from vmm_conformance.checkers.reservation_calls import Call, Family, Ledger, Owned
 from vmm_conformance.contracts import Access, Range
 from vmm_conformance.history.events import Event
 from vmm_conformance.history.replay import Replay
@@ -42,10 +42,8 @@ class Contents(Family):
         self._pending: dict[int, _Pending] = {}
 
     def returned(self, call: Call, event: Event) -> None:
-        """Note which invariant answers for what each piece shows, until it is read for the first time."""
-        if call.good and call.name in MAPPING:
-            self._promise(call.about["made"], BATCH, BATCH, call)
-        elif call.name == "remap" and call.good:
+        """Note which invariant answers for what each piece of a remap shows, until it is read for the first time."""
+        if call.name == "remap" and call.good:
             changes = any(one.required for one in call.slices)
             self._promise(call.about["made"], SHOWN, OTHERS if changes else UNTOUCHED, call)
         elif call.name == "remap" and call.wrong and call.wrong[0].invariant in KEEPING:
