@@ -139,3 +139,14 @@ def test_the_promise_of_a_run_without_doubt_is_kept_as_it_was_made() -> None:
     assert [id for id in found(history) if id.startswith("POLICY-1")] == []
     details(history, "executing", scope=5)[0]["persistent"] = (0, 2)
     assert "POLICY-138" in found(history)
+
+
+@pytest.mark.parametrize("by", [1, 1 << 40])
+@pytest.mark.parametrize("mode", [ALWAYS, TEMPS, PROFILED])
+def test_memory_is_behind_all_of_what_a_run_is_given(mode: RemapMode, by: int) -> None:
+    """One byte behind its memory, and where nothing is."""
+    history = ran(plan(mode, TEMP), R, R)
+    assert found(history) == []
+    (told,) = details(history, "executing", scope=2)
+    told["table"] = replaced(told["table"], 0, address=told["table"][0].address + by)
+    assert found(history) != []
