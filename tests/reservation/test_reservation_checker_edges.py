@@ -216,3 +216,17 @@ def test_an_allocation_may_be_kept_while_something_shows_it_that_could_not_be_un
 
     assert judged(kept=True) == []
     assert judged(kept=False) != []
+
+
+def test_what_is_to_stay_stays_behind_the_rights_as_well() -> None:
+    story = ready()
+    story.map_to(1, one(0, 1), one(1, 2))
+    story.remaps(1, 2, one(0, 4), one(1, 2, required=False))
+    story.unmap(0)
+    story.map(0, 4)
+    story.access(0)
+    story.unmap(G)
+    story.map(G, 2)
+    story.access(G)
+    story.remapped(1, 2)
+    assert "REMAP-31" in broken(story)
