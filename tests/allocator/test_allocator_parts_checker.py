@@ -443,3 +443,14 @@ def test_statistics_are_compared_with_what_can_be_seen() -> None:
         story.refused("UNKNOWN")
 
     assert "ALLOCATOR-17" not in broken(opened(refused))
+
+
+def test_a_trim_that_is_refused_is_not_blamed_for_what_it_leaves() -> None:
+    def tell(story: Story) -> None:
+        story.allocate(1, A)
+        story.deallocate(1)
+        story.harness("stream_synchronize", FIRST)
+        story.call("trim")
+        story.refused("UNKNOWN")
+
+    assert "ALLOCATOR-12" not in broken(opened(tell))

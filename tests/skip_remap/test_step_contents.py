@@ -203,6 +203,18 @@ WRONG("158", shadowed(64), compare=True)(lambda h: compared(h, other_status))
 WRONG("158", plan(64), compare=True)(lambda h: compared(h, other_bytes, committed=3 * G))
 
 
+@pytest.mark.parametrize(("stream", "traced"), [(1, True), (1, False), (2, True), (2, False)])
+def test_bytes_of_steps_on_several_streams_are_judged_where_calls_are_seen(stream: int, traced: bool) -> None:
+    hand = Hand(plan(*reads(G)), streams=2)
+    hand.history.header["traced"] = traced
+    buffer = hand.buffer(G)
+    hand.step(buffer, at0_0=OTHER)
+    hand.step(buffer, phases=STEADY, stream=stream)
+    hand.complete()
+    broken = {finding.invariant for finding in hand.judged().findings}
+    assert ("STEP-86" in broken) is (traced or stream == 1)
+
+
 def test_what_differs_between_settings_is_told_once() -> None:
     def all_different(seen: list[Observation]) -> None:
         for step in seen:
