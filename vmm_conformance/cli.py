@@ -171,11 +171,13 @@ def _add_probe(commands: Any) -> None:
 def _list(parsed: argparse.Namespace) -> int:
     from vmm_conformance.document import as_markdown
     from vmm_conformance.listing import as_data, as_lines
+    from vmm_conformance.width import terminal_width
 
     if parsed.markdown:
         print("\n".join(as_markdown()))
         return 0
-    print(json.dumps(as_data(parsed.prefix), indent=2) if parsed.json else "\n".join(as_lines(parsed.prefix)))
+    lines = [] if parsed.json else as_lines(parsed.prefix, terminal_width())
+    print(json.dumps(as_data(parsed.prefix), indent=2) if parsed.json else "\n".join(lines))
     return 0
 
 

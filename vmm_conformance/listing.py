@@ -25,14 +25,15 @@ def as_data(prefix: str = "") -> dict[str, Any]:
     return {"catalogue": catalogue().version, "invariants": entries}
 
 
-def as_lines(prefix: str = "", width: int = 100) -> list[str]:
-    """The same for a terminal: three lines for each."""
+def as_lines(prefix: str = "", width: int = 80) -> list[str]:
+    """The same for a terminal: a few lines for each."""
     lines = []
     for entry in _matching(prefix):
         about = related(entry)
-        kind = f"{entry.level}, {entry.evidence}, {entry.contract}"
-        lines.append(f"{entry.id:<14}" + clip(f"{kind}: {entry.statement}", width - 14))
-        lines.append(f"{'':<14}checkers: {few(about.checkers) or 'none'}; scenarios: {len(about.scenarios)}")
+        lines.append(f"{entry.id:<14}{entry.level}, {entry.evidence}; contract {entry.contract}")
+        lines += wrap(entry.statement, width, indent=" " * 14, lines=2)
+        tested = f"checkers: {few(about.checkers) or 'none'}; scenarios: {len(about.scenarios)}"
+        lines.append(clip(tested, width, indent=14))
         lines.append(clip(f"mutants: {few(about.mutants) or 'none'}", width, indent=14))
     return [*lines, count(len(_matching(prefix)), "invariant") + f" in catalogue {catalogue().version}"]
 

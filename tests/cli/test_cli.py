@@ -114,7 +114,8 @@ def test_replay(command, own):
 def test_list(command):
     status, out, _ = command("list", "FLAG")
     assert status == 0
-    assert out.splitlines()[0].startswith("FLAG-147      must, documented, flags: ")
+    assert out.splitlines()[0] == "FLAG-147      must, documented; contract flags"
+    assert max(map(len, out.splitlines())) <= 80
     assert out.splitlines()[-1] == f"{len(catalogue().matching('FLAG'))} invariants in catalogue {catalogue().version}"
 
 

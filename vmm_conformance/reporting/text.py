@@ -41,7 +41,10 @@ def wrap(text: str, width: int, *, indent: str = "", hang: str | None = None, li
     )
     if lines and len(wrapped) > lines:
         wrapped = wrapped[:lines]
-        wrapped[-1] = wrapped[-1][: width - 4].rstrip() + " ..."
+        cut, rest = wrapped[-1][: width - 4], wrapped[-1][width - 4 :]
+        if cut[-1:].isalnum() and rest[:1].isalnum():  # inside a word
+            cut = cut.rpartition(" ")[0]
+        wrapped[-1] = cut.rstrip() + " ..."
     return wrapped
 
 
