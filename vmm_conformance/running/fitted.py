@@ -22,6 +22,8 @@ def fitted(program: Program, driver: Driver) -> Program:
     small, fits exactly, or needs one granule more still does. On a driver that is as asked it is the same program.
     """
     asked, found = program.configuration, driver.granularity(0)
+    if found == (asked.minimum, asked.recommended) and asked.devices <= driver.device_count:
+        return program
     if found.recommended > asked.recommended:
         larger = _larger(asked.recommended, found.recommended)
         operations = _changed(program.operations, larger, SIZES)

@@ -71,12 +71,12 @@ def driver_options(configuration: ops.Configuration) -> DriverOptions:
 def _fitted(program: Program, driver: Driver) -> Program:
     """``program`` for what ``driver`` is, and for what it can do."""
     program, can = fitted(program, driver), driver.capabilities
-    configuration = replace(
-        program.configuration,
-        unmap_spans=can.unmap_spans_mappings,
-        access_spans=can.set_access_spans_mappings,
-        partial_map=can.partial_map,
-    )
+    found = (can.unmap_spans_mappings, can.set_access_spans_mappings, can.partial_map)
+    asked: ops.Configuration = program.configuration
+    if found == (asked.unmap_spans, asked.access_spans, asked.partial_map):
+        return program
+    spans, access, partial = found
+    configuration = replace(asked, unmap_spans=spans, access_spans=access, partial_map=partial)
     return replace(program, configuration=configuration)
 
 
