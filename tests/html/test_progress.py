@@ -142,6 +142,7 @@ def test_a_worker_that_is_asked_to_stop_leaves_what_it_had(tmp_path):
 
 INTERRUPTED = """
 import os, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs in the background may have been told to ignore it
 from vmm_reference.subject import reference
 class Patient:
     name, seen = "patient", 0
@@ -157,7 +158,7 @@ patient = Patient()
 def test_ctrl_c_under_xdist_keeps_what_a_worker_had_under_way(pytester):
     pytester.makepyfile(own_patient=INTERRUPTED)
     done = pytester.runpytest_subprocess(
-        "--pyargs", "vmm_suites", "--vmm-subject", "own_patient:patient", "--vmm-budget", "nightly", "-n", "1",
+        "--pyargs", "vmm_suites", "--vmm-subject", "own_patient:patient", "--vmm-budget", "ci", "-n", "1",
         "--rootdir", str(pytester.path), "-p", "no:cacheprovider", "--vmm-report", "made",
     )  # fmt: skip
     assert done.ret == pytest.ExitCode.INTERRUPTED, done.stdout.str()

@@ -45,7 +45,7 @@ def test_reference_has_no_finding_and_witnesses_everything() -> None:
 
 @pytest.mark.parametrize("subject", CORRECT, ids=lambda subject: subject.name)
 def test_other_right_scopes_have_no_finding(subject: ScopeSubject) -> None:
-    for program in (*drawn(7, 150), *(scenario.program for scenario in SCENARIOS)):
+    for program in (*drawn(7, 60), *(scenario.program for scenario in SCENARIOS)):
         assert judge(run(program, subject, HostDriver)).findings == []
 
 
