@@ -239,13 +239,8 @@ def test_only_declared_spaces_are_used() -> None:
 def test_without_a_trace_only_what_the_catalogue_says_is_judged() -> None:
     operations = (Allocate(G), Allocate(G), Check(0), Allocate(0), Grow(0, 2 * G), Shrink(0, G), Pause(), Resume())
     history = ran(*operations, subject=Subject(PausingAllocator, traced=False, **PAUSING))
-<<<<<<< HEAD
     seen = {id.partition(":")[0] for id in judge(history).witnesses} | {"ALLOCATOR-18"}  # which needs repetitions
     assert seen == {entry.id.partition(":")[0] for entry in catalogue().of("allocator") if entry.trace == "no"}
-=======
-    seen = {*(id.partition(":")[0] for id in judge(history).witnesses), "ALLOCATOR-18"}  # which needs repetitions
-    assert seen == {entry.id for entry in catalogue().of("allocator") if entry.trace == "no"}
->>>>>>> 33f582f (Holds of an allocator's caller, as the runner carries them out: tests; witnesses of parts count for their invariant)
 
 
 class Odd:
