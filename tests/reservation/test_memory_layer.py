@@ -336,6 +336,16 @@ def test_assignment(world: World) -> None:
     assert mapping.is_null
 
 
+def test_what_is_no_mapping_of_this_layer_is_not_assigned(world: World) -> None:
+    """What the mapping owns stays: it is refused before anything is unmapped."""
+    _, mapping, _ = world.mapped()
+    world.calls()
+    with pytest.raises(SubjectError, match="is no mapping of this layer") as caught:
+        mapping.assign(object())  # type: ignore[arg-type] # that is what is refused
+    assert caught.value.code is Code.INVALID_ARGUMENT
+    assert (world.calls(), mapping.is_null) == ([], False)
+
+
 def test_a_with_block_releases_and_lets_errors_through(world: World) -> None:
     reservation, mapping, memories = world.mapped()
     world.recorder.faults.inject("unmap", 1, Status.UNKNOWN)
