@@ -181,3 +181,23 @@ def test_what_is_always_in_the_way_is_given_up(world: World, monkeypatch: pytest
     assert code is Code.ABORTED
     assert f"gave up after waiting {WAITS} times" in message
     assert len(waits) == WAITS
+
+
+def test_what_was_deferred_anew_during_a_wait_is_not_completed_yet(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another thread has taken it back meanwhile, and given it up again: that is behind another marker (80)."""
+    reservation = world.reservation()
+    world.allocator.deallocate(0, at(world, reservation, 0))
+    device = world.allocator.devices[0]
+    (record,) = device.table.stale
+    first = record.batch
+
+    def wait(batch: object) -> None:
+        device.timeline.flush()
+        world.allocator.deallocate(0, at(world, reservation, 0))
+
+    monkeypatch.setattr(device, "wait", wait)
+    world.allocator.clear(device, record)
+    assert record.batch is not first
+    assert [*device.table.stale] == [record]
