@@ -51,7 +51,8 @@ def world() -> Iterator[World]:
 def test_a_closed_allocator_refuses(world: World) -> None:
     block = world.allocate()
     world.allocator.close()
-    for call in (world.allocate, lambda: world.free(block), world.allocator.trim, world.allocator.statistics):
+    grow = lambda: world.allocator.grow(block, 2 * G, stream=world.stream)  # noqa: E731 - one call of several
+    for call in (world.allocate, lambda: world.free(block), grow, world.allocator.trim, world.allocator.statistics):
         with pytest.raises(SubjectError, match="this allocator is closed") as caught:
             call()
         assert caught.value.code is Code.FAILED_PRECONDITION
@@ -258,3 +259,11 @@ def test_address_space_has_an_end(world: World, monkeypatch: pytest.MonkeyPatch)
     world.host.stream_synchronize(streams[0])
     assert world.allocator.allocate(G, stream=streams[2]).size == G
     assert world.allocator.statistics().reserved == 16 * G
+
+
+def test_an_event_that_could_not_be_recorded_is_destroyed_at_once(world: World) -> None:
+    block = world.allocate()
+    world.fail("event_record")
+    with pytest.raises(DriverError, match="event_record"):
+        world.free(block)
+    assert [event.kind for event in world.recorder.history][-2:] == ["event_record", "event_destroy"]
