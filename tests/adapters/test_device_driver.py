@@ -73,9 +73,10 @@ def test_of_a_device_no_more_is_taken_than_was_said_and_half_of_what_is_free_at_
     assert driver.mem_info().free == GIB // 2
     driver.create(GIB)
     driver.create(-1, device=-1)
+    driver.create((1 << 64) - GIB)
     sizes = [call[1] for call in calls.asked if call[0] == "create"]
     # More than is left is asked for as more than the device has, so that it is the device that refuses.
-    assert sizes == [taken - GIB, GIB // 2, GIB + 64 * GIB - taken, (1 << 64) - 1]
+    assert sizes == [taken - GIB, GIB // 2, GIB + 64 * GIB - taken, (1 << 64) - 1, (1 << 64) - GIB]
 
 
 def test_a_device_is_asked_what_is_free_only_where_memory_may_be_short() -> None:

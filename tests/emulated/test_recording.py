@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from test_sanitizer import PRELUDE
 
 from vmm_conformance.cli import main
 from vmm_conformance.drivers.emulated import EmulationUnavailable, forwarding
+from vmm_conformance.drivers.emulated.build import _compiler
 
 LEAKING = """
 def fill():
@@ -48,6 +50,37 @@ ok(d.cuMemFree(memory))
 """
 
 
+FAKE = """
+#include <stddef.h>
+int cuMemAddressReserve(size_t* out) { *out = 1 << 30; return 0; }
+int cuMemAddressFree(void) { return 0; }
+int cuMemCreate(size_t* out) { *out = 5; return 0; }
+int cuMemImportFromShareableHandle(size_t* out) { *out = 5; return 0; }
+int cuMemRelease(void) { return 0; }
+int cuMemMap(size_t address, size_t size, size_t offset, size_t handle) { return handle == 9; }
+int cuMemUnmap(void) { return 0; }
+int cuMemSetAccess(void) { return 0; }
+static int alloc(size_t* out) { *out = 1 << 20; return 0; }
+int cuMemAlloc_v2(size_t* out) { return alloc(out); }
+int cuGetProcAddress_v2(const char* name, void** out) { *out = (void*)alloc; return 0; }
+"""
+"""A library that gives a number again, as the vendors' may, and has its own functions looked up."""
+REUSING = """
+address, handle = take()
+give(address, handle)
+address, handle = get("cuMemAddressReserve", G, 0, 0, 0), get("cuMemImportFromShareableHandle", 7, 1)
+call("cuMemMap", address, G, 0, handle, 0)
+give(address, handle)
+assert call("cuMemMap", address, G, 0, 9, 0) == 1
+give(*take())
+"""
+PER_THREAD = """
+out, address, found = word(), word(), ctypes.c_int()
+assert c.cuGetProcAddress_v2(b"cuMemAlloc", ctypes.byref(out), 12000, word(2), ctypes.byref(found)) == 0
+assert ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, word)(out.value)(ctypes.addressof(address), 100) == 0
+"""
+
+
 def record(folder: Path, text: str, library: str = "emulated") -> tuple[int, dict[str, Any], list[list[Any]]]:
     """Runs a program; returns the exit status, the report, and the events of its history."""
     need_library("cuda")
@@ -79,6 +112,28 @@ def test_a_vendors_binding_is_recorded_and_its_work_runs(tmp_path: Path) -> None
     status, report, events = record(tmp_path, BOUND)
     assert (status, [process["calls"] for process in report["processes"]]) == (0, [2])
     assert [event[3] for event in events] == ["note", "alloc", "free"]
+
+
+def record_over_fake(folder: Path, text: str) -> tuple[int, dict[str, Any], list[list[Any]]]:
+    need_library("cuda")
+    (folder / "fake.c").write_text(FAKE, "utf-8")
+    subprocess.run(
+        [*_compiler(), "-shared", "-fPIC", "-o", str(folder / "fake.so"), str(folder / "fake.c")], check=True
+    )
+    return record(folder, PRELUDE[: PRELUDE.index("c.cuInit")] + text, str(folder / "fake.so"))
+
+
+def test_memory_that_is_not_recorded_is_not_taken_for_memory_that_is(tmp_path: Path) -> None:
+    status, report, events = record_over_fake(tmp_path, REUSING)
+    assert (status, [process["wrong"] for process in report["processes"]]) == (0, [[]])
+    own = ["reserve", "create", "map", "set_access", "unmap", "release", "address_free"]
+    foreign = ["reserve", "address_free"]
+    assert [event[3] for event in events if event[3] != "note"] == [*own, *foreign, *own]
+
+
+def test_with_a_default_stream_for_each_thread_memory_is_recorded_too(tmp_path: Path) -> None:
+    status, report, _ = record_over_fake(tmp_path, PER_THREAD)
+    assert (status, [wrong["kind"] for p in report["processes"] for wrong in p["wrong"]]) == (1, ["leak"])
 
 
 def test_a_function_that_the_library_does_not_have_is_not_supported(

@@ -59,7 +59,7 @@ class DeviceMemory:
         return -(-(free - min(memory or most, most)) // _LARGEST) * _LARGEST
 
     def _beyond(self, size: int, device: int) -> int:
-        """``size``, and what is spared as well where more is asked for than is free beside that.
+        """``size``, and what is spared as well where more is asked for than is free beside that, and a word holds both.
 
         The device is asked only when what was free last may not do: asking makes it the current one, and whether a call
         minds which one that is belongs to what is tested.
@@ -68,7 +68,7 @@ class DeviceMemory:
         if not spared:
             return size
         if size > self._room[device] and size > self.mem_info(device).free:
-            return size + spared
+            return size + spared if size + spared <= WORD else size
         self._room[device] -= size
         return size
 
@@ -154,7 +154,7 @@ class DeviceMemory:
         self._check_space("create", space)
         if device >= self.device_count:
             self._use("create", device)
-        handle = self._calls.create(self._beyond(size, device) & WORD, device)
+        handle = self._calls.create(self._beyond(size & WORD, device), device)
         with self._lock:
             self._holdings.created(handle, device)
         return handle

@@ -19,7 +19,7 @@ class DeviceSharing(DeviceMemory):
 
     def create_shareable(self, size: int, *, device: int = 0) -> int:
         self._use("create_shareable", device)
-        handle = self._calls.create_shareable(self._beyond(size, device) & WORD, device)
+        handle = self._calls.create_shareable(self._beyond(size & WORD, device), device)
         with self._lock:
             self._holdings.created(handle, device)
         return handle

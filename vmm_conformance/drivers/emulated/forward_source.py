@@ -14,9 +14,9 @@ from vmm_conformance.drivers.emulated.source import HEAD, LOOK_UP, OWN_NAMES
 
 RECORDED: Final = (
     "address_reserve", "address_free", "memory_create", "memory_release", "memory_map", "memory_unmap",
-    "memory_set_access", "memory_retain", "memory_alloc", "memory_free",
+    "memory_set_access", "memory_retain", "memory_import", "memory_alloc", "memory_free",
 )  # fmt: skip
-"""The bodies that are recorded: virtual memory, and plain memory."""
+"""The bodies that are recorded: virtual memory, and plain memory; and imports, which are only told from what is."""
 _JUMP: Final = """
 #if !defined(__x86_64__)
 #error "calls are forwarded by a jump that is written for x86-64 alone"
@@ -33,12 +33,12 @@ int {name}(const char* name, void** out, int version, u64 flags{parameter})
 {{
     void* mine = NULL;
     int status = ((int (*)(const char*, void**, int, u64{kind}))vmm_real[{index}])(name, out, version, flags{argument});
-    if (!status && out && *out && !(flags & 2)) vmm_look_up(name, &mine, version, NULL);
+    if (!status && out && *out) vmm_look_up(name, &mine, version, NULL);
     if (mine) *out = mine;
     return status;
 }}
 """
-"""What is recorded has our address, but for variants with a default stream for each thread: other functions."""
+"""What is recorded has our address, whatever ``flags`` say of default streams: it uses none."""
 
 
 @cache

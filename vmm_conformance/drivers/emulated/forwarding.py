@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from ctypes import byref
 from functools import partial
 from pathlib import Path
@@ -143,7 +143,10 @@ class Forwarding:
         means: Callable[..., Meant | None] = getattr(self, f"_{entry.body}")
         meant = means(*arguments)
         if meant is None:
-            return int(real(*arguments))
+            status = int(real(*arguments))
+            if not status:
+                self._passed(entry.body, arguments)
+            return status
 
         if self._facts is not None:
             facts, self._facts = self._facts, None
@@ -185,14 +188,10 @@ class Forwarding:
     def _memory_map(self, address: int, size: int, offset: int, handle: int, flags: int) -> Meant | None:
         if handle in self._known["handle"] and not flags:
             return Meant("map", (address, size, handle, offset))
-        self._foreign.add(address)  # imported memory, say, whose size nobody has told
-        return None
+        return None  # imported memory, say, whose size nobody has told
 
     def _memory_unmap(self, address: int, size: int) -> Meant | None:
-        if address in self._foreign:
-            self._foreign.discard(address)
-            return None
-        return Meant("unmap", (address, size))
+        return None if address in self._foreign else Meant("unmap", (address, size))
 
     def _memory_set_access(self, address: int, size: int, descriptors: Any, count: int) -> Meant | None:
         if not descriptors or address in self._foreign:
@@ -200,6 +199,9 @@ class Forwarding:
         rows = [(descriptors[at], descriptors[at + 1], descriptors[at + 2]) for at in range(0, 3 * count, 3)]
         rights = {number: _ACCESSES.get(flags, flags) for kind, number, flags in rows if kind == _DEVICE}
         return Meant("set_access", (address, size, rights)) if rights else None
+
+    def _memory_import(self, out: Any, handle: int, kind: int) -> None:
+        """Nobody has told its size."""
 
     def _memory_alloc(self, out: Any, size: int) -> Meant | None:
         return Meant("alloc", (size,), makes=True) if out else None
@@ -216,3 +218,11 @@ class Forwarding:
         elif meant.kind == "free":
             self._known["plain"].discard(*meant.args)
 
+    def _passed(self, body: str, arguments: Sequence[Any]) -> None:
+        """What was forwarded only, and has succeeded: its memory is not what had that number or address before."""
+        if body in ("memory_create", "memory_import"):
+            self._known["handle"].discard(int(arguments[0][0]))
+        elif body == "memory_map":
+            self._foreign.add(arguments[0])
+        elif body == "memory_unmap":
+            self._foreign.discard(arguments[0])
