@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
+from typing import Final
 
-from vmm_conformance.invocation import BadInvocation
+from vmm_conformance.invocation import OPTIONS, BadInvocation
 
+_OF_SUITES: Final = ("contract", *(option.name for option in OPTIONS if option.name != "report"))
 EXAMPLE = "  vmm-conformance run --emulate cuda -- program.py\n"
 
 
@@ -36,6 +39,7 @@ def run(parsed: argparse.Namespace) -> int:
     from vmm_conformance.drivers.emulated import EmulationUnavailable
     from vmm_conformance.drivers.emulated.forwarding import real_library
     from vmm_conformance.drivers.opening import parse
+    from vmm_conformance.running.watching import EMULATED
     from vmm_conformance.sanitizing import command
 
     if bool(parsed.emulate) == bool(parsed.record) or not parsed.words:
@@ -44,10 +48,15 @@ def run(parsed: argparse.Namespace) -> int:
         )
     if (parsed.record and parsed.quirk) or (parsed.emulate and parsed.library):
         raise BadInvocation("--quirk goes with --emulate, and --library with --record")
+    if others := [name for name in _OF_SUITES if getattr(parsed, name, None) is not None]:
+        raise BadInvocation(f"--{others[0]} is for the suites, and a command runs in place of them; leave it out")
+    if parsed.library not in ("", EMULATED) and not Path(parsed.library).is_file():
+        raise BadInvocation(f"--library {parsed.library}: there is no such file; name the vendor's library by its path")
     report = Path(parsed.report) if parsed.report else None
     try:
         if parsed.record:
             library = parsed.library or str(real_library(parsed.record))
+            library = library if library == EMULATED else os.path.abspath(library)
             return command.run(parsed.record, parsed.words, forward=library, report=report)
         parse(f"emulated-{parsed.emulate}" + (f",quirk={parsed.quirk}" if parsed.quirk else ""))
         return command.run(parsed.emulate, parsed.words, quirks=parsed.quirk, report=report)
