@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from vmm_conformance.catalogue import catalogue
-from vmm_conformance.contracts import Mutant
+from vmm_conformance.contracts import DriverError, Mutant
 from vmm_conformance.invocation import BadInvocation, Invocation, read_program
 from vmm_conformance.programs.program import Program
 from vmm_conformance.programs.scenario import UPSTREAM
@@ -181,9 +181,14 @@ def _hunted(
 
 
 def probe(invocation: Invocation, *, refusals: bool = False, as_json: bool = False) -> int:
-    """Probe the driver and print what was found; returns 1 if a capability is not as declared."""
+    """Probe the driver and print what was found; returns 1 if a capability is not as declared, or a call is refused."""
     invocation.check_names()
-    found = probe_driver(open_driver(invocation.driver))
+    try:
+        found = probe_driver(open_driver(invocation.driver))
+    except DriverError as error:
+        text = f"the driver {invocation.driver!r} refuses what a probe needs: {error}; is there memory enough?"
+        print(f"vmm-conformance probe: {text}", file=sys.stderr)
+        return 1
     asked = ask_all(invocation.driver) if refusals else ()
     if as_json:
         print(json.dumps({**found.as_data(), "refusals": [asdict(refusal) for refusal in asked]}, indent=2))

@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 
 import pytest
 
+from vmm_conformance import commands
 from vmm_conformance.cli import main
 from vmm_conformance.contracts import CopyCosts, DeviceFigures, DriverCapabilities, DriverError, Status
 from vmm_conformance.drivers.host import HostDriver
@@ -83,17 +84,18 @@ def test_nothing_is_left_behind():
     assert len(opened) == 2
 
 
+class Broken(HostDriver):
+    closed = False
+
+    def alloc(self, *_, **__):
+        raise DriverError(Status.OUT_OF_MEMORY, "alloc", "none left")
+
+    def close(self):
+        type(self).closed = True
+        super().close()
+
+
 def test_a_driver_that_fails_is_closed():
-    class Broken(HostDriver):
-        closed = False
-
-        def alloc(self, *_, **__):
-            raise DriverError(Status.OUT_OF_MEMORY, "alloc", "none left")
-
-        def close(self):
-            type(self).closed = True
-            super().close()
-
     with pytest.raises(DriverError):
         probe(Broken)
     assert Broken.closed
@@ -141,6 +143,16 @@ def test_an_unknown_driver_is_one_line_and_2(capsys):
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("vmm-conformance probe: unknown driver 'tea'; accepted: host")
+
+
+def test_a_driver_that_refuses_a_call_is_one_line_and_1(capsys, monkeypatch):
+    monkeypatch.setattr(commands, "open_driver", lambda _: Broken)
+    assert main(["probe"]) == 1
+    assert capsys.readouterr() == (
+        "",
+        "vmm-conformance probe: the driver 'host' refuses what a probe needs: alloc: OUT_OF_MEMORY: none left;"
+        " is there memory enough?\n",
+    )
 
 
 def test_help_teaches_by_example(capsys):
