@@ -7,6 +7,7 @@ the functions import what they need when they are first used.
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 LENDING = "vmm-conformance-devices"
 """The plugin that lends devices to workers."""
+_HAS_DEVICES = re.compile(r"(emulated-)?(hip|cuda)(,|$)")
 _ATTRIBUTE = "vmm_result"
 _WIDTH = "vmm_width"
 _MARKER = (
@@ -56,7 +58,7 @@ def pytest_configure(config: pytest.Config) -> None:
             invocation.check()
     except BadInvocation as error:
         raise pytest.UsageError(str(error)) from None
-    _devices(config, invocation.driver)
+    _devices(config, _lent(invocation))
     if not _is_worker(config):
         config.pluginmanager.register(Listener(config), "vmm-conformance-listener")
 
@@ -69,7 +71,7 @@ def _asked(config: pytest.Config) -> tuple[Invocation, bool]:
 
 def _devices(config: pytest.Config, driver: str) -> None:
     """On the controller of workers, lend devices; on a worker, use the one that was lent, and no other."""
-    if driver == "host" or not (_is_worker(config) or config.getoption("tx", None)):
+    if not driver or not (_is_worker(config) or config.getoption("tx", None)):
         return
     from vmm_conformance.pytest_devices import INDEX, Lending, use
 
@@ -81,9 +83,14 @@ def _devices(config: pytest.Config, driver: str) -> None:
         use(driver, config.workerinput[INDEX])  # type: ignore[attr-defined]
 
 
+def _lent(invocation: Invocation) -> str:
+    """The driver whose devices are lent: what subjects allocate from, or a subject itself; empty if none has any."""
+    return next((name for name in (invocation.driver, *invocation.subjects) if _HAS_DEVICES.match(name)), "")
+
+
 def _count(driver: str) -> int:
     """How many devices of a driver there are to lend; of one that means nothing, which is told elsewhere, none."""
-    if driver == "host":
+    if not driver:
         return 0
     from vmm_conformance.drivers.opening import device_count
 
@@ -99,7 +106,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
         return None
     try:
-        return _count(_asked(config)[0].driver) or None
+        return _count(_lent(_asked(config)[0])) or None
     except BadInvocation as error:
         raise pytest.UsageError(str(error)) from None
 

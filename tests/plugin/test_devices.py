@@ -150,8 +150,9 @@ def test_workers_without_devices_to_lend_are_as_many_as_asked_for(own):
     done.assert_outcomes(passed=1)
 
 
-def test_a_run_with_too_many_workers_ends_before_they_start(own, monkeypatch):
+@pytest.mark.parametrize("option", ["--vmm-driver", "--vmm-subject"])
+def test_a_run_with_too_many_workers_ends_before_they_start(own, monkeypatch, option):
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    done = own.runpytest_inprocess("-n", "2", "--vmm-driver", "emulated-cuda,devices=1")
+    done = own.runpytest_inprocess("-n", "2", option, "emulated-cuda,devices=1")
     assert done.ret == pytest.ExitCode.USAGE_ERROR
     done.stderr.fnmatch_lines(["ERROR: 2 workers would share 1 device(s) of the driver 'emulated-cuda,devices=1'*"])

@@ -16,6 +16,7 @@ import pytest
         (["--vmm-subject", "own:Empty"], "ERROR: subject 'own:Empty' offers no contract; give it one of *"),
         (["--vmm-subject", "own:good,size"], "ERROR: subject 'own:good,size': expected key=value behind the comma*"),
         (["--vmm-subject", "reference,size=4"], "ERROR: subject 'reference,size=4' takes no parameters*"),
+        (["--vmm-subject", "host,memory=4G"], "ERROR: subject 'host,memory=4G': driver 'host,memory=4G': host takes*"),
         (["--vmm-driver", "tpu"], "ERROR: unknown driver 'tpu'; accepted: host*"),
         (["--vmm-budget", "huge"], "ERROR: unknown budget 'huge'; accepted: smoke, dev, ci, nightly"),
         (["--vmm-invariant", "NOPE"], "ERROR: no invariant begins with 'NOPE'; areas are *FLAG*"),

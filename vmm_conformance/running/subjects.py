@@ -122,5 +122,5 @@ def _call(factory: Any, parameters: dict[str, str], spec: str) -> Any:
         raise SubjectNotFound(f"subject {spec!r} takes no parameters, since it is no class or function")
     try:
         return factory(**parameters)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise SubjectNotFound(f"subject {spec!r}: {error}") from None
