@@ -9,7 +9,7 @@ from other_allocators import Plain, Subject, Waiting
 
 from vmm_conformance.catalogue import catalogue
 from vmm_conformance.checkers.allocator import judge
-from vmm_conformance.contracts import Block, Driver, DriverOptions
+from vmm_conformance.contracts import Block, Driver, DriverError, DriverOptions
 from vmm_conformance.drivers.host import HostDriver
 from vmm_conformance.history.events import HARNESS, SUBJECT, Event, History
 from vmm_conformance.programs.allocator import (
@@ -36,7 +36,7 @@ from vmm_conformance.programs.program import Program
 from vmm_conformance.running.allocator import run
 from vmm_reference.allocator import VmmAllocator
 from vmm_reference.allocator_parts import PausingAllocator
-from vmm_reference.subject import PAUSING
+from vmm_reference.subject import PAUSING, SMALL
 
 G = 4096
 REFERENCE = Subject(VmmAllocator)
@@ -222,6 +222,75 @@ def test_who_waits_for_what_is_held_is_found_and_nothing_hangs() -> None:
     judged = judge(ran(Allocate(G), Hold(), Deallocate(0), subject=Subject(Waiting)))
     assert judged.findings[0].invariant == "ALLOCATOR-21"
     assert judged.findings[0].actual.startswith("stream_synchronize(")
+
+
+class Watchful(Plain):
+    """Waits for what it was given back once memory is short: it ``asks`` how much is free, or finds it out."""
+
+    asks = True
+
+    def __init__(self, driver: Driver, device: int) -> None:
+        super().__init__(driver, device)
+        self.owed: list[tuple[int, Block]] = []
+
+    def allocate(self, size: int, *, stream: int, space: int = 0) -> Block:
+        if self.asks and self.driver.mem_info(self.device).free < size:
+            self.pay()
+        try:
+            return super().allocate(size, stream=stream, space=space)
+        except DriverError:
+            self.pay()
+            return super().allocate(size, stream=stream, space=space)
+
+    def deallocate(self, block: Block, *, stream: int) -> None:
+        del self.live[block.address]
+        self.owed.append((stream, block))
+
+    def pay(self) -> None:
+        while self.owed:
+            stream, block = self.owed[0]
+            self.driver.stream_synchronize(stream)
+            self.driver.free(block.address)
+            del self.owed[0]
+
+    def close(self) -> None:
+        self.pay()
+        super().close()
+
+
+@pytest.mark.parametrize("asks", [True, False])
+def test_who_waits_since_memory_is_short_is_not_blamed(asks: bool) -> None:
+    subject = Subject(type("Watchful", (Watchful,), {"asks": asks}))
+    history = ran(Allocate(3 * G), Hold(), Deallocate(0), Allocate(3 * G), subject=subject, capacity=4 * G)
+    judged = judge(history)
+    assert [finding.message for finding in judged.findings] == []
+    assert judged.witnesses["ALLOCATOR-21"]
+
+
+def test_who_waits_since_declared_address_space_is_short_is_not_blamed() -> None:
+    grows = [Grow(0, size * G) for size in range(24, 60)]
+    judged = judge(ran(Allocate(23 * G), Hold(), *grows, subject=Subject(VmmAllocator, **SMALL), capacity=64 * G))
+    assert [finding.message for finding in judged.findings] == []
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_where_nothing_can_be_held_back_waits_do_not_apply(waits: bool) -> None:
+    all_of_them = ("allocate", "deallocate", "statistics")
+    parts = {"grow": False, "statistics": True, "waits": all_of_them[: None if waits else 2]}
+    reasons = ran(Allocate(G), subject=Subject(Plain, **parts)).header["not_applicable"]
+    told = "the subject declares waits=allocate, deallocate, statistics, and has no other call"
+    assert reasons.get("ALLOCATOR-21") == (told if waits else None)
+
+
+class Unheld(HostDriver):
+    """Nobody can tell whether a wait for it ends."""
+
+    real = True
+
+
+def test_on_a_device_waits_do_not_apply() -> None:
+    header = run(Program("allocator", Configuration(), (Allocate(G),)), Subject(VmmAllocator), Unheld).header
+    assert header["not_applicable"]["ALLOCATOR-21"] == "no work can be held back on this driver"
 
 
 def test_statistics_are_in_the_history() -> None:

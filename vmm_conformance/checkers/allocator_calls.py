@@ -118,7 +118,8 @@ class Ledger:
 
     ``planned`` is memory that is kept for captured work, by the device whose allocator keeps it; there is an entry
     from begin_capture to drop_capture. ``capturing`` are the devices of which a capture is under way.
-    ``held`` maps streams whose work the caller holds back to their device.
+    ``held`` maps streams whose work the caller holds back to their device. ``reserved`` are device and size of what the
+    subject has reserved, by address, and ``room`` is how much of that there may be on a device, where it was declared.
     ``paused`` are the devices whose allocator is paused, ``peers`` what was enabled for each device, and
     ``reaches`` what could be. ``excused`` holds what a freeing call that was made to fail was to give back: it may
     stay behind.
@@ -131,6 +132,9 @@ class Ledger:
         self.capturing: set[int] = set()
         self.planned: dict[int, set[Memory]] = {}
         self.held: dict[int, int] = {}
+        self.reserved: dict[int, tuple[int, int]] = {}
+        times = header.get("address_space", 0)
+        self.room = {device: times * total for device, total in header.get("memory", {}).items()} if times else {}
         self.peers: dict[int, set[int]] = {}
         self.call: Call | None = None
         self.reaches: dict[int, tuple[int, ...]] = header.get("reaches", {})
@@ -152,6 +156,18 @@ class Ledger:
     def on(self, device: int) -> list[Block]:
         """The live blocks of a device."""
         return [block for block in self.live.values() if block.device == device]
+
+    def addresses(self, device: int) -> int:
+        """Bytes of address space that the subject has reserved on a device."""
+        return sum(size for where, size in self.reserved.values() if where == device)
+
+    def wanted(self, call: Call) -> int:
+        """Bytes that a call asks for, in pieces in which the allocator takes memory; 0 of one that asks for none."""
+        if call.name not in ("allocate", "grow"):
+            return 0
+        space = call.block.space if call.block else call.arguments["space"]
+        piece = max(self.granularity[space], self.segment)
+        return -(-int(call.arguments["size"]) // piece) * piece
 
 
 class Family:

@@ -18,27 +18,19 @@ STAYS: Final = {"in place": True, "moved": False}
 class Addresses(Family):
     """The address space that is reserved on a device stays within what was declared."""
 
-    def __init__(self, replay: Replay, ledger: Ledger, judge: Judge) -> None:
-        super().__init__(replay, ledger, judge)
-        times = replay.history.header.get("address_space", 0)
-        self._times = times
-        self._most = {d: times * total for d, total in replay.history.header.get("memory", {}).items()} if times else {}
-        self._reserved: dict[int, tuple[int, int]] = {}
-
     def driver_call(self, event: Event, call: Call | None) -> None:
         """Count what is reserved; judge each reservation."""
         if event.status:
             return
         if event.kind == "address_free":
-            self._reserved.pop(event.args[0], None)
-        elif event.kind == "reserve" and call and call.device in self._most:
-            self._reserved[event.result] = call.device, event.args[0]
-            held = sum(size for device, size in self._reserved.values() if device == call.device)
-            most = self._most[call.device]
+            self.ledger.reserved.pop(event.args[0], None)
+        elif event.kind == "reserve" and call and call.device in self.ledger.room:
+            self.ledger.reserved[event.result] = call.device, event.args[0]
+            held, most = self.ledger.addresses(call.device), self.ledger.room[call.device]
+            times = self.replay.history.header["address_space"]
             self.judge.expect(
                 ADDRESSES, event, held <= most, f"{call} takes more address space than is declared",
-                expected=f"at most {most} bytes reserved, {self._times} times the device's memory",
-                actual=f"{held} bytes",
+                expected=f"at most {most} bytes reserved, {times} times the device's memory", actual=f"{held} bytes",
             )  # fmt: skip
 
 

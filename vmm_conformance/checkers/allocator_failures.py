@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from vmm_conformance.checkers.allocator_calls import GIVING_BACK, Block, Call, Family, Ledger, Taken, describe
+from vmm_conformance.checkers.allocator_waits import in_vain
 from vmm_conformance.checkers.judge import Judge
 from vmm_conformance.contracts import Code, Range, Status, status_name
 from vmm_conformance.history.events import Event
@@ -78,6 +79,8 @@ class Refusals(Family):
             return "a failure was injected"
         if call.name == "enable_peer" and call.arguments["peer"] not in self.ledger.reaches.get(call.device, ()):
             return "the peer cannot reach this device"
+        if any(map(in_vain, call.failures)):
+            return "it waits for work that the caller holds back"  # which is right or wrong by itself: ALLOCATOR-21
         if call.name not in ("allocate", "grow", "resume") or call.code not in SHORT:
             return ""
         if any(e.status == Status.OUT_OF_MEMORY and e.kind not in ("create", "alloc") for e in call.failures):
@@ -88,9 +91,7 @@ class Refusals(Family):
             return "memory comes back behind work that the caller holds"
         if call.name == "resume":
             return "memory that could not be given back is missing" if self.ledger.excused else ""
-        space = call.block.space if call.block else call.arguments["space"]
-        granularity = max(self.ledger.granularity[space], self.ledger.segment)
-        wanted = -(-call.arguments["size"] // granularity) * granularity
+        wanted = self.ledger.wanted(call)
         free = self.ledger.capacity[call.device] - self._used(call.device)
         return f"{wanted} bytes are more than the {free} free" if wanted > free else ""
 

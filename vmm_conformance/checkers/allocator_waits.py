@@ -13,17 +13,30 @@ WAITS = "ALLOCATOR-21"
 WAITING: Final = frozenset({"stream_synchronize", "event_synchronize", "device_synchronize"})
 
 
+def in_vain(event: Event) -> bool:
+    """Whether a wait was refused since it would never end."""
+    return event.kind in WAITING and event.status == Status.NOT_READY and event.result != "injected"
+
+
 class Waits(Family):
     """The driver refuses a wait that would never end; whoever met such a refusal would have hung on a device.
 
-    Where memory is short an allocator has to wait for what was freed (ALLOCATOR-9), whatever its caller holds.
+    Where memory or declared address space is short an allocator has to wait for what was freed (ALLOCATOR-9),
+    whatever its caller holds, and whether it asks beforehand or is refused.
     """
+
+    def _short(self, call: Call) -> bool:
+        if any(failure.status == Status.OUT_OF_MEMORY for failure in call.failures):
+            return True
+        wanted, device = self.ledger.wanted(call), call.device
+        taken = {*self.state.handles.values(), *self.state.allocations, *(m.memory for m in self.state.mappings)}
+        free = self.ledger.capacity[device] - sum(memory.size for memory in taken if memory.device == device)
+        left = self.ledger.room.get(device, wanted) - self.ledger.addresses(device)
+        return wanted > 0 and wanted > min(free, left)
 
     def driver_call(self, event: Event, call: Call | None) -> None:
         """Judge a wait that cannot end."""
-        if event.kind not in WAITING or event.status != Status.NOT_READY or event.result == "injected" or not call:
-            return
-        if not any(failure.status == Status.OUT_OF_MEMORY for failure in call.failures):
+        if call and in_vain(event) and not self._short(call):
             held = ", ".join(str(stream) for stream, device in self.ledger.held.items() if device == call.device)
             self.judge.fail(
                 WAITS, event, f"{event.kind} in {call} waits for work that the caller holds back on stream {held}: "

@@ -68,7 +68,7 @@ rights on its blocks by ``enable_peer``. ``deallocate``: ``stream`` if work subm
 freed, grown or closed on, ``immediate`` if the caller waits for it. ``segment``: it takes memory in pieces of at least
 that many bytes, and may refuse a request when less than a piece is free (ALLOCATOR-9). ``captures``: it is told of
 captures, and keeps what captured work uses. ``waits``: the calls that wait for queued work, ``deallocate`` for
-instance, even when memory is not short; its caller must not hold work back over them (ALLOCATOR-21).
+instance, even when nothing is short; its caller must not hold work back over them (ALLOCATOR-21).
 ``address_space``: it never has more reserved on a device than so many times the device's memory (ALLOCATOR-22); 0 says
 nothing. ``paths``: the ways in which its calls can go, ``CALL/WAY`` each, and ``taken`` counts them (ALLOCATOR-23).
 

@@ -16,6 +16,7 @@ from vmm_conformance.contracts import (
 from vmm_conformance.drivers.opening import OWN
 from vmm_conformance.programs import allocator as ops
 from vmm_conformance.programs.program import Program
+from vmm_conformance.running.allocator_holds import never_over
 from vmm_conformance.running.fitted import alone
 from vmm_conformance.running.opened import tolerance
 
@@ -33,7 +34,8 @@ PARTS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     ("paths", (PATHS,)),
 )
 """The capabilities without which invariants say nothing."""
-STREAM_ORDER: Final = ("ALLOCATOR-5", "ALLOCATOR-21")
+WAITS: Final = "ALLOCATOR-21"
+STREAM_ORDER: Final = ("ALLOCATOR-5", WAITS)
 
 
 def driver_options(configuration: ops.Configuration) -> DriverOptions:
@@ -89,7 +91,7 @@ def header(program: Program, subject: Any, driver: Driver, options: DriverOption
         "rounds": program.configuration.rounds,
         "tolerance": tolerance(driver),
         "reaches": {device: _peers(driver, device) for device in range(driver.device_count)},
-        "not_applicable": _not_applicable(subject) | alone(driver, options, LATE_PEERS),
+        "not_applicable": _not_applicable(subject, driver) | alone(driver, options, LATE_PEERS),
     }
 
 
@@ -99,11 +101,13 @@ def _peers(driver: Driver, device: int) -> tuple[int, ...]:
     return tuple(peer for peer in others if driver.can_access_peer(peer, device))
 
 
-def _not_applicable(subject: Any) -> dict[str, str]:
-    """Why invariants do not apply: parts that the subject does not declare, and order that its caller keeps."""
+def _not_applicable(subject: Any, driver: Driver) -> dict[str, str]:
+    """Why invariants do not apply: parts that the subject does not declare, order that its caller keeps, a driver."""
     declared = {name: capability(subject, name) for name, _ in PARTS}
     reasons = {id: f"the subject declares {name}={declared[name]}" for name, ids in PARTS for id in ids
                if not declared[name]}  # fmt: skip
+    if unheld := never_over(subject, driver):
+        reasons[WAITS] = unheld
     if capability(subject, "deallocate") == "immediate":
         why = "the subject declares deallocate=immediate: its caller waits for work first"
         reasons |= dict.fromkeys(STREAM_ORDER, why)
