@@ -13,7 +13,9 @@ from vmm_conformance.bundling.pack import pack
 from vmm_conformance.bundling.rejudge import Case, rejudge
 from vmm_conformance.bundling.result import State, exit_code
 from vmm_conformance.bundling.verify import verify
+from vmm_conformance.catalogue import catalogue
 from vmm_conformance.cli import main
+from vmm_conformance.reporting.environment import version
 from vmm_conformance.reporting.kill_table import as_data
 from vmm_conformance.running.kills import hunt
 
@@ -73,6 +75,15 @@ def test_another_version_is_not_run_again(forged):
 
     left = [p for p in verify(forged("good", change), trusted=ALL) if p.state is State.NOT_RECOMPUTED]
     assert [piece.detail for piece in left] == ["installed is good 1.2"]
+
+
+def test_programs_of_another_generator_are_not_run_again(forged):
+    def change(members):
+        members["report.json"]["environment"]["packages"]["hypothesis"] = "1.0"
+
+    left = [p for p in verify(forged("good", change), trusted=ALL) if p.state is not State.SAME]
+    assert [piece.state for piece in left] == [State.NOT_RECOMPUTED]
+    assert left[0].detail == f"made with hypothesis 1.0; installed is {version('hypothesis')}"
 
 
 def entry_of(members, id):
@@ -266,6 +277,17 @@ def hunts(*each):
     """A hunt that comes out otherwise every time."""
     left = iter(each)
     return lambda mutant, seed, budget: next(left)
+
+
+def test_a_kill_matrix_of_another_catalogue_is_not_hunted_again(mutant, tmp_path):
+    def change(data):
+        data["catalogue"] = "2025.1"
+        data["kills"][0]["operations"] = 99
+
+    (left,) = [piece for piece in verify(kills(mutant, tmp_path, change)) if piece.state is not State.SAME]
+    assert left.line() == (
+        f"kills: not recomputed: made under catalogue 2025.1; installed is {catalogue().version}"
+    )
 
 
 def test_a_variant_that_is_no_two_times_the_same_is_only_asked_whether_it_is_killed(mutant, tmp_path, monkeypatch):

@@ -100,9 +100,13 @@ def test_a_crash_in_one_report_is_not_made_good_by_another(documents):
     }  # fmt: skip
     row(one, id).update(state="crash", endings=[ended], executed=row(one, id)["executed"] - 1)
     joined = merge([one, whole])
-    assert joined.contradictions == (f"{id} came out otherwise in two reports: crash in 1, done in whole",)
+    told = "crash in 1, done in whole; crash in read seen in 1 alone"
+    assert joined.contradictions == (f"{id} came out otherwise in two reports: {told}",)
     joint = next(item for item in joined.data["subjects"][0]["items"] if item["id"] == id)
     assert (joint["state"], joint["endings"], joined.evidence["programs/crash.json"]) == ("crash", [ended], 0)
+    row(whole, id).update(state="crash", endings=[{**ended, "op": -1}])
+    told = "crash in read seen in 1 alone; crash in no operation seen in whole alone"
+    assert merge([one, whole]).contradictions == (f"{id} came out otherwise in two reports: {told}",)
 
 
 def test_a_run_that_was_stopped_is_continued_by_another(documents, timeless):

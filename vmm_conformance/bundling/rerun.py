@@ -18,6 +18,7 @@ from vmm_conformance.contracts import Mutant, contracts_of
 from vmm_conformance.drivers.opening import OWN
 from vmm_conformance.programs.codec import ProgramError
 from vmm_conformance.programs.files import from_data
+from vmm_conformance.reporting.environment import SEEDED, version
 from vmm_conformance.reporting.parties import SubjectInfo
 from vmm_conformance.reporting.text import count, few
 from vmm_conformance.running.ended import Ended, way_of
@@ -133,8 +134,9 @@ def passes(
     spec = section["subject"]["spec"]
     what = f"programs of {spec} from seed {options.seed}, budget {options.budget}"
     subject, why = installed(section, report["driver"], trusted)
-    if subject is None or report["catalogue"] != catalogue().version:
-        yield left_out(what, why or f"made under catalogue {report['catalogue']}; installed is {catalogue().version}")
+    why = why or _made_with(report, report["environment"]["packages"])
+    if why:
+        yield left_out(what, why)
         return
     waivers = waivers_of(report)
     items = {item.id: item for item in planned({spec: subject}, options, waivers)}
@@ -147,6 +149,14 @@ def passes(
     yield from _compare(what, section, results, len(done) == len(said))
     if waivers is not None and len(done) == len(said):
         yield from resettled(report, section, waivers, results)
+
+
+def _made_with(made: Data, packages: Data) -> str:
+    """In what ``made`` is of another catalogue or generator, whose seeds stand for other programs."""
+    pairs = [("under catalogue", made["catalogue"], catalogue().version)]
+    pairs += [(f"with {name}", packages[name], version(name) or "none") for name in SEEDED if name in packages]
+    told = [f"made {what} {said}; installed is {here}" for what, said, here in pairs if said != here]
+    return ", ".join(told)
 
 
 def _followed(items: Sequence[Item], progress: Progress | None) -> Iterator[tuple[Item, Progress]]:
@@ -224,6 +234,9 @@ def kills(matrix: Data, progress: Progress | None = None, *, isolated: bool = Fa
     """Every known-bad variant that is installed, hunted again with its seed and budget, if asked for in a child."""
     from vmm_conformance.related import all_mutants
 
+    if why := _made_with(matrix, {}):
+        yield left_out("kills", why)
+        return
     known = {mutant.id: mutant for mutant in all_mutants()}
     wrong = 0
     for done, said in enumerate(matrix["kills"], 1):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from vmm_conformance.bundling.result import Piece, differs, same
@@ -13,6 +13,7 @@ from vmm_conformance.reporting.text import count, few
 from vmm_conformance.running.results import ItemResult
 from vmm_conformance.waivers.listed import Waivers, expects, waivers_of
 from vmm_conformance.waivers.settle import Court, State, unmatched
+from vmm_conformance.waivers.waiver import FAILURE, Waiver
 
 Data = dict[str, Any]
 
@@ -62,20 +63,22 @@ def _wrong(report: Data, section: Data, waivers: Waivers) -> Iterator[str]:
     expired = {number for number in covering if not waivers.live(waivers.entries[number])}
     if expired != {number for number, each in said.items() if each["state"] == State.EXPIRED}:
         yield f"other ones have expired on {waivers.today}, of {spec}"
-    holding = {waivers.entries[number].invariant for number, each in said.items() if each["state"] == State.IN_FORCE}
-    excused = {entry["id"] for entry in section["invariants"] if entry["verdict"] == "waived"}
-    borne = [item["id"] for item in section["items"] if item.get("waived") and not _borne(item, said, waivers)]
+    used = [waivers.entries[number] for number, each in said.items() if each["state"] == State.IN_FORCE]
+    holding = {(waiver.invariant, waiver.kind == FAILURE) for waiver in used}
+    waived = [entry for entry in section["invariants"] if entry["verdict"] == "waived"]
+    excused = [entry["id"] for entry in waived if (entry["id"], bool(entry["failures"])) not in holding]
+    borne = [item["id"] for item in section["items"] if item.get("waived") and not _borne(item, used)]
     if borne:
         yield f"{few(borne)} of {spec} ended as waived, and no waiver in force says so"
-    if excused - holding:
-        yield f"{few(sorted(excused - holding))} of {spec} waived, and no waiver is in force"
+    if excused:
+        yield f"{few(excused)} of {spec} waived, and no waiver is in force"
 
 
-def _borne(item: Data, said: Mapping[int, Data], waivers: Waivers) -> bool:
-    """Whether each process that ended in ``item`` did so as a waiver says that is in force."""
-    holding = [waivers.entries[number] for number, each in said.items() if each["state"] == State.IN_FORCE]
-    endings = map(from_data, item["endings"])
-    return all(any(expects(waiver, each, item["contract"], catalogue()) for waiver in holding) for each in endings)
+def _borne(item: Data, used: Sequence[Waiver]) -> bool:
+    """Whether processes ended in ``item``, and each of them as a waiver says that is in force."""
+    endings = list(map(from_data, item["endings"]))
+    expected = [any(expects(waiver, each, item["contract"], catalogue()) for waiver in used) for each in endings]
+    return bool(expected) and all(expected)
 
 
 def _parties(report: Data, section: Data) -> tuple[SubjectInfo, DriverInfo]:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from vmm_conformance.catalogue import Catalogue, Invariant
 from vmm_conformance.reporting.endings import from_data
+from vmm_conformance.reporting.environment import SEEDED
 from vmm_conformance.reporting.html.documents import Document
 from vmm_conformance.reporting.json_report import to_json
 from vmm_conformance.reporting.model import Report
@@ -25,8 +26,6 @@ from vmm_conformance.running.session import Options
 from vmm_conformance.waivers.listed import Waivers, waivers_of
 
 Data = dict[str, Any]
-PACKAGES: Final = ("vmm-conformance", "hypothesis")
-"""What decides which programs a seed stands for."""
 _UNFINISHED: Final = ("unavailable", "stopped")
 _FINISHED: Final = ("done", "timeout", "crash")
 """States of an item, the worst last."""
@@ -109,7 +108,7 @@ def _identity(data: Data) -> Iterator[tuple[str, Any]]:
     yield "version behind the driver", ", ".join(f"{key} {value}" for key, value in sorted(driver["versions"].items()))
     yield "set of options for the driver", driver["options"]
     known = {field.name: field.default for field in fields(Options)} | data["options"]
-    yield from ((f"version of {name}", packages.get(name)) for name in PACKAGES)
+    yield from ((f"version of {name}", packages.get(name)) for name in SEEDED)
     yield from ((f"option {name}", value) for name, value in sorted(known.items()) if name != "shard")
     yield "subject", ", ".join(_titled(section["subject"]) for section in data["subjects"])
     yield "set of contracts", [section["subject"]["contracts"] for section in data["subjects"]]
@@ -179,12 +178,19 @@ def _failure(data: Data) -> Failure:
 def _outcome(result: ItemResult) -> tuple[Any, ...]:
     """What two runs of one item have to agree on."""
     tested = sorted(id for id, number in result.witnesses.items() if number)
-    return result.state, sorted({failure.invariant for failure in result.failures}), tested, sorted(result.unknown)
+    ways = sorted({f"{ending.kind} in {_operation(ending)}" for ending in result.endings})
+    return result.state, sorted({each.invariant for each in result.failures}), tested, sorted(result.unknown), ways
+
+
+def _operation(ending: Ending) -> str:
+    """The kind of operation in which a process ended."""
+    operations = ending.program["operations"]
+    return str(operations[ending.op].get("op", "?")) if 0 <= ending.op < len(operations) else "no operation"
 
 
 def _contradiction(one: ItemResult, label: str, other: ItemResult, at: str) -> str:
     """What two runs of one item disagree on."""
-    names = ("state", "broken", "put to the test", "unknown")
+    names = ("state", "broken", "put to the test", "unknown", "seen")
     told = []
     for name, a, b in zip(names, _outcome(one), _outcome(other), strict=True):
         if a != b and name == "state":

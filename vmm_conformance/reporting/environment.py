@@ -6,6 +6,8 @@ import platform
 from functools import cache
 from importlib import metadata
 
+SEEDED = ("vmm-conformance", "hypothesis")
+"""What decides which programs a seed stands for."""
 PACKAGES = ("vmm-conformance", "hypothesis", "pytest", "pytest-xdist", "hip-python", "cuda-bindings")
 
 
