@@ -77,7 +77,7 @@ step 80 driver run --subject "$driver" "${isolated[@]}" --report "$report/driver
 step 60 reference run --subject reference --contract skip-remap --contract flags "${isolated[@]}" \
   --report "$report/reference" || true
 
-"$python" -P - "$report" << 'END' | tee "$report/summary.txt" || broken=1
+"$python" -P - "$report" "$late" << 'END' | tee "$report/summary.txt" || broken=1
 import json, pathlib, sys
 
 unjudged = False
@@ -85,6 +85,7 @@ for name in ("driver", "reference"):
     file = pathlib.Path(sys.argv[1], name, "report.json")
     if not file.is_file():
         print(f"{name}: no report")
+        unjudged = unjudged or sys.argv[2] == "0"
         continue
     told = json.loads(file.read_text("utf-8"))
     under, overall = told["driver"], told["overall"]

@@ -85,6 +85,15 @@ def test_what_could_not_be_judged_is_told_and_is_its_status(check, tmp_path):
     assert summary[0] == "driver: could not be judged: DRIVER-1"
 
 
+def test_a_suite_that_left_no_report_was_not_judged(check, tmp_path):
+    stand_in = tmp_path / "python"
+    stand_in.write_text(f'#!/bin/sh\ncase "$*" in *cli*) ;; *) exec {sys.executable} "$@" ;; esac\n', "utf-8")
+    stand_in.chmod(0o755)
+    done = check("--driver", "host", "--python", str(stand_in))
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert (tmp_path / "out" / "summary.txt").read_text("utf-8") == "driver: no report\nreference: no report\n"
+
+
 @pytest.mark.parametrize("arguments", [("--driver",), ("--speed", "9")])
 def test_what_it_does_not_take_is_answered_with_its_usage(check, arguments):
     done = check(*arguments)
