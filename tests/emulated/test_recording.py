@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from test_sanitizer import PRELUDE
 from vmm_conformance.cli import main
 from vmm_conformance.drivers.emulated import EmulationUnavailable, forwarding
 from vmm_conformance.drivers.emulated.build import _compiler
+from vmm_conformance.drivers.emulated.forwarding import Forwarding
 
 LEAKING = """
 def fill():
@@ -134,6 +136,13 @@ def test_memory_that_is_not_recorded_is_not_taken_for_memory_that_is(tmp_path: P
 def test_with_a_default_stream_for_each_thread_memory_is_recorded_too(tmp_path: Path) -> None:
     status, report, _ = record_over_fake(tmp_path, PER_THREAD)
     assert (status, [wrong["kind"] for p in report["processes"] for wrong in p["wrong"]]) == (1, ["leak"])
+
+
+@pytest.mark.parametrize(("vendor", "recorded"), [("cuda", True), ("hip", False)])
+def test_no_bytes_are_no_memory_where_asking_for_none_is_allowed(vendor: str, recorded: bool) -> None:
+    this: Any = SimpleNamespace(vendor=vendor)
+    assert (Forwarding._memory_alloc(this, "out", 0) is not None) is recorded
+    assert Forwarding._memory_alloc(this, "out", 1) == ("alloc", (1,), True)
 
 
 def test_a_function_that_the_library_does_not_have_is_not_supported(

@@ -204,7 +204,8 @@ class Forwarding:
         """Nobody has told its size."""
 
     def _memory_alloc(self, out: Any, size: int) -> Meant | None:
-        return Meant("alloc", (size,), makes=True) if out else None
+        """HIP gives a null pointer for no bytes, CUDA refuses."""
+        return Meant("alloc", (size,), makes=True) if out and (size or self.vendor == "cuda") else None
 
     def _memory_free(self, address: int) -> Meant | None:
         return Meant("free", (address,)) if address in self._known["plain"] else None
