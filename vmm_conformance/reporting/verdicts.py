@@ -25,7 +25,7 @@ class Verdict(StrEnum):
     NOT_EXERCISED = "not exercised"
     """Never put to the test: no witness, so no pass."""
     NOT_APPLICABLE = "not applicable"
-    """The subject does not offer the contract or the feature."""
+    """The subject does not offer the contract or the feature, or nothing of the kind can happen on the driver."""
     UNKNOWN = "unknown"
     """A checker broke, so some histories went unjudged."""
     CRASH = "crash"

@@ -72,11 +72,11 @@ class Column:
         return Counter(entry["verdict"] for entry in self.entries.values())
 
     def scope(self) -> str:
-        """Which contracts the subject offers, and how much of them its own declarations rule out."""
+        """Which contracts the subject offers, and how much of them does not apply."""
         offered = list(self.section["subject"]["contracts"])
         own = [entry for entry in self.entries.values() if entry["contract"] in offered]
         out = sum(entry["verdict"] == Verdict.NOT_APPLICABLE for entry in own)
-        ruled = f"{out} of {count(len(own), 'invariant')} not applicable, as the subject declares" if out else ""
+        ruled = f"{out} of {count(len(own), 'invariant')} not applicable" if out else ""
         named = f"contract{'s' * (len(offered) != 1)} {', '.join(offered) or 'none'}"
         return f"{named}; {ruled}" if ruled else named
 
