@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Iterator
 
 import pytest
 from emulated_world import G, World, need_library
 
 from vmm_conformance.checkers.client import ACCESS, CALL, LEAK, ORDER, complaints
-from vmm_conformance.contracts import DriverOptions, Granularity, Status
+from vmm_conformance.contracts import DriverOptions, Granularity, Status, Work
 from vmm_conformance.drivers.host.quirks import quirky
 from vmm_conformance.history.events import SUBJECT
 from vmm_conformance.running.watching import Watch
@@ -42,6 +43,29 @@ def _give_back(world: World, address: int, handle: int) -> None:
     world.call("cuMemUnmap", address, G)
     world.call("cuMemRelease", handle)
     world.call("cuMemAddressFree", address, G)
+
+
+def test_a_watch_finishes_while_another_thread_goes_on(watch: Watch, world: World) -> None:
+    """Work that is run at the end is recorded, while that thread's call waits for the driver."""
+    address, _ = world.mapped()
+    stream = watch.under.stream_create()
+    for _ in range(2):
+        watch.under.fill(address, 1, 8, stream=stream)
+    calls = threading.Thread(target=watch.recorder.subject.mem_info, daemon=True)
+    finish = threading.Thread(target=watch.finish, daemon=True)
+
+    def ran(work: Work) -> None:
+        if not calls.ident:
+            calls.start()
+            calls.join(0.05)
+
+    watch.recorder.hear_too(ran)
+    for thread in (finish, calls):
+        if thread is finish:
+            thread.start()
+        thread.join(5)
+        assert not thread.is_alive()
+    assert [event.kind for event in watch.history][-3:] == ["ran", "ran", "mem_info"]
 
 
 def test_calls_are_in_the_history_with_their_stacks(watch: Watch, world: World) -> None:

@@ -141,8 +141,13 @@ class Watch:
 
     def finish(self) -> History:
         """The program is over: run what is still queued, and take the driver away."""
-        for device in range(self.under.device_count):
-            self.under.device_synchronize(device)
+        gate = self.recorder.now.gate
+        gate.enter()  # as calls do, ahead of the lock of the driver: what runs is recorded, and threads may go on
+        try:
+            for device in range(self.under.device_count):
+                self.under.device_synchronize(device)
+        finally:
+            gate.leave()
         self.library.stop()
         return self.history
 
