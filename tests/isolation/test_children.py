@@ -18,7 +18,7 @@ from vmm_conformance.programs.program import Program
 from vmm_conformance.running.ended import Broke, Ended
 from vmm_conformance.running.isolated.bench import IsolatedBench
 from vmm_conformance.running.isolated.child import Place, is_spent
-from vmm_conformance.running.isolated.process import Keeper
+from vmm_conformance.running.isolated.process import Child, Keeper
 from vmm_conformance.running.journal import SIZE, Journal
 from vmm_conformance.running.plugs import plug
 
@@ -97,7 +97,9 @@ def test_a_child_that_was_killed_from_outside_between_two_programs_is_replaced(b
 def test_a_child_that_went_with_its_nursery_is_replaced(bench):
     made = bench("reference")
     made.run(PROGRAM)
-    os.kill(parent_of(made.keeper.pid), signal.SIGKILL)
+    child = made.keeper.pid
+    os.kill(parent_of(child), signal.SIGKILL)
+    eventually(lambda: gone(child))  # before, it may still answer
     with pytest.raises(Ended, match="ended with the process that had started it"):
         made.run(PROGRAM)
     eventually(lambda: made.run(PROGRAM).judge.witnesses)
@@ -146,6 +148,14 @@ def test_an_interrupt_ends_the_child_so_that_no_answer_is_taken_for_another(benc
         made.run(PROGRAM)
     assert gone(pid)
     assert made.keeper.pid is None
+
+
+def test_a_child_that_is_only_just_born_can_be_ended():
+    """It is not yet in a group of its own, as between two lines of its first function."""
+    born = subprocess.Popen(["sleep", "3"])
+    child = Child(SimpleNamespace(bear=lambda files: born.pid, code=born.wait))
+    child.close()
+    assert born.returncode == -signal.SIGKILL
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -14,6 +15,8 @@ from vmm_conformance.programs.failing import ALLOCATOR_CODES, DRIVER_CODES, FAIL
 from vmm_conformance.programs.files import from_data
 from vmm_conformance.programs.program import Program
 from vmm_conformance.related import all_mutants
+from vmm_conformance.running.ended import TIMEOUT, Ended
+from vmm_conformance.running.endings import MOST
 from vmm_conformance.running.points import BEHIND, Point, Points, Strike, bases, calls, program_of
 from vmm_conformance.running.results import Coverage, ItemResult
 from vmm_conformance.running.session import BUDGETS, LARGEST, Options, bench_for, know, plan, point_items, run_item
@@ -203,6 +206,30 @@ def test_what_ends_its_process_is_covered_and_shows_nothing() -> None:
 
 
 # -- items
+
+
+class Hangs:
+    """A bench whose programs all hang."""
+
+    unseen: Mapping[str, str] = {}
+    decode = staticmethod(bench_for("allocator", reference).decode)
+
+    def missing(self) -> str:
+        return ""
+
+    def run(self, program: Program) -> Any:
+        raise Ended(TIMEOUT, "made no progress for 60 s", 0)
+
+    brief = run
+
+
+def test_an_item_whose_programs_hang_is_given_up_before_all_of_them_have_hung(monkeypatch: pytest.MonkeyPatch) -> None:
+    know("hangs", reference)
+    monkeypatch.setattr("vmm_conformance.running.session.bench_of", lambda *_: Hangs())
+    (item,) = point_items(SUITE["allocator"], "hangs", "host", 50 * MOST)
+    result = run_item(item, Options("smoke"))
+    assert sum(ending.times for ending in result.endings) == MOST
+    assert (result.state, result.points) == (TIMEOUT, Coverage())
 
 
 def test_items_share_the_bound_out_in_parts() -> None:

@@ -250,6 +250,8 @@ def _one(program: Program, bench: Runs, seen: Seen, *, passing: bool = True) -> 
 
 def _cover(share: Share, options: Options, bench: Runs, seen: Seen, progress: Progress | None) -> None:
     def run(program: Program) -> History | None:
+        if given_up(seen):
+            return None
         try:
             judged = bench.run(program)
         except Ended as ended:
@@ -262,7 +264,7 @@ def _cover(share: Share, options: Options, bench: Runs, seen: Seen, progress: Pr
     seen.points = points.coverage
     with rarely_collecting():
         points.reach(bases(share, options.seed, bench.decode))
-        for done, _ in enumerate(points.cover(share.bound), 1):
+        for done, _ in enumerate(() if given_up(seen) else points.cover(share.bound), 1):
             if given_up(seen):
                 return
             if progress is not None:

@@ -95,7 +95,8 @@ def answer(request: Request) -> Answer:
         kept = judged if request.whole else Judged(History(judged.history.header), judged.judge)
         return Answer(kept, spent=spent)
     except Ended as ended:
-        return Answer(ended=(ended.kind, ended.how, ended.op, ended.stack))
+        # Spent, so that the time which the subject's next process takes to start is that of a child, and no program's.
+        return Answer(spent=True, ended=(ended.kind, ended.how, ended.op, ended.stack))
     except (Exception, Unseen) as error:
         return Answer(broke=f"{type(error).__name__}: {error}")
 

@@ -96,8 +96,9 @@ class Child:
 
     def close(self) -> None:
         """End it, and whatever it started, at once."""
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGKILL)
+        for end in (os.killpg, os.kill):  # one that was only just born has no group yet
+            with suppress(ProcessLookupError, PermissionError):
+                end(self.pid, signal.SIGKILL)
         with suppress(EOFError, OSError):  # the nursery is gone, and its child with it
             self._waited(None)
         self._connection.close()
