@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import re
 import shlex
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+import weakref
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,9 @@ from vmm_conformance.cli import main
 from vmm_conformance.programs.files import to_data
 from vmm_conformance.running.ended import CRASH, TIMEOUT, Ended
 from vmm_conformance.running.endings import MOST
+from vmm_conformance.running.isolated.bench import IsolatedBench
+from vmm_conformance.running.isolated.child import Place
+from vmm_conformance.running.plugs import plug
 from vmm_conformance.running.proc import process
 from vmm_conformance.running.proc import subject as proc
 from vmm_conformance.running.proc.subject import ProcSubject
@@ -186,6 +191,25 @@ def test_under_isolation_the_outer_watch_counts():
     with pytest.raises(Ended) as caught:
         bench.run(PROGRAM)
     assert (caught.value.kind, caught.value.how, caught.value.op) == (TIMEOUT, "made no progress for 1 s", 0)
+
+
+def test_under_isolation_the_time_that_a_process_takes_to_start_is_no_program_s():
+    """Neither that of the first one, nor that of the one that is started after it has ended."""
+    place = Place("allocator", f"proc:{shell(f'sleep 0.9; {READ} exit 7')}", "host")
+    bench = IsolatedBench(plug("allocator"), place, None, patience=0.4)
+    for _ in range(2):
+        with pytest.raises(Ended, match="exited with status 7"):
+            bench.run(PROGRAM)
+
+
+def test_processes_that_ended_are_not_kept():
+    subject = ProcSubject(shell(READ + "exit 7"))
+    first = weakref.ref(subject._process)
+    for _ in range(2):
+        with pytest.raises(Ended):
+            bench_for("allocator", subject).run(PROGRAM)
+    gc.collect()
+    assert first() is None
 
 
 def test_replay_shows_it(tmp_path, capsys):

@@ -218,6 +218,18 @@ def test_a_driver_that_breaks_is_told_to_the_subject(driver, monkeypatch):
 
 
 @pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        (rb'{"return": "cut \ud83d"}', "cut ?"),
+        (b'{"return": "cut \xed\xa0\xbd"}', "cut ?"),
+        (rb'{"return": "whole \ud83d\ude00"}', "whole \N{GRINNING FACE}"),
+    ],
+)
+def test_a_text_that_was_cut_inside_a_character_can_be_written_down(line, text):
+    assert parse(line) == {"return": text}
+
+
+@pytest.mark.parametrize(
     ("code", "kind", "told"),
     [
         ("RESOURCE_EXHAUSTED", SubjectError, Code.RESOURCE_EXHAUSTED),

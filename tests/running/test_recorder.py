@@ -11,7 +11,7 @@ import pytest
 
 from vmm_conformance.contracts import Access, Copy, Driver, DriverError, DriverOptions, Range, Status, Write
 from vmm_conformance.drivers.host import HostDriver
-from vmm_conformance.history.events import CALLS, FIELDS, History
+from vmm_conformance.history.events import CALLS, FIELDS, Event, History
 from vmm_conformance.running.faults import Faults
 from vmm_conformance.running.recorder import Recorder
 
@@ -124,6 +124,19 @@ def test_a_second_thread_is_told_apart(recorder: Recorder) -> None:
     recorder.subject.event_create(0)
     assert [event.thread for event in recorder.history] == [1, 0]
     assert recorder.thread() == 0
+
+
+def test_a_call_that_was_made_elsewhere_is_of_the_thread_that_asked_for_it(recorder: Recorder) -> None:
+    """And not of the one that its process says: calls on a subject are told apart by the caller's threads."""
+    view: Any = recorder.subject
+    thread = threading.Thread(target=lambda: view.enter(Event(9, 9, 7, "", "unmap", (G, G))))
+    thread.start()
+    thread.join()
+    view.enter(Event(9, 9, 7, "", "unmap", (G, G)))
+    assert [(event.seq, event.op, event.thread, event.who) for event in recorder.history] == [
+        (0, -1, 1, "subject"),
+        (1, -1, 0, "subject"),
+    ]
 
 
 def test_fixed_facts_are_answered_and_not_recorded(recorder: Recorder) -> None:

@@ -162,8 +162,12 @@ class RecordedDriver:
     # -- recording
 
     def enter(self, event: Event) -> None:
-        """Record a call that was made elsewhere, as one of ``who``'s under the operation that is running."""
+        """Record a call that was made elsewhere, as one of ``who``'s under the operation that is running.
+
+        It is of the thread that asked for it: which one made it there nobody here needs to know.
+        """
         event.seq, event.op, event.who = len(self._events), self._now.op, self._who
+        event.thread = int(get_ident() != self._now.runner)
         self._events.append(event)
 
     def _recorded(self, kind: str) -> Callable[..., Any]:

@@ -100,6 +100,8 @@ def parse(line: bytes) -> dict[str, Any] | Event:
     """The message in ``line``, or the call that it reports. Raises `Unfit`."""
     try:
         message = json.loads(line)
+        if b"\\u" in line or not line.isascii():
+            message = _whole_text(message)
     except (ValueError, RecursionError) as error:
         raise Unfit(f"sent what is no JSON ({type(error).__name__}): {shortened(line)}") from None
     if isinstance(message, dict) and sum(key in message for key in ("return", "refuse", "call")) == 1:
@@ -108,6 +110,11 @@ def parse(line: bytes) -> dict[str, Any] | Event:
         return _reported(message)
     expected = 'an object with "return", "refuse" or "call", or an event of a history was expected'
     raise Unfit(f"sent {shortened(line)} where {expected}")
+
+
+def _whole_text(message: Any) -> Any:
+    """With a question mark for each half of a character, as in a text that was cut: nobody could write it down."""
+    return json.loads(json.dumps(message, ensure_ascii=False).encode("utf-8", "replace"))
 
 
 def _reported(values: list[Any]) -> Event:

@@ -66,6 +66,7 @@ class ProcSubject:
         self._process: SubjectProcess | None = None
         self._numbers = count(1)
         self._failed: Exception | None = None
+        self._finalizer = weakref.finalize(self, tuple)
         _known.add(self)
         try:
             self._is = described(self._ready())
@@ -140,7 +141,8 @@ class ProcSubject:
         """Start a process; what it says of itself."""
         self.close()
         self._process = SubjectProcess(self._command, self._environment)
-        weakref.finalize(self, self._process.close)
+        self._finalizer.detach()
+        self._finalizer = weakref.finalize(self, self._process.close)
         message = self._exchange({"do": "start", "protocol": PROTOCOL, "version": VERSION}, Asked(), STARTING)
         if "return" not in message:
             raise self._ended(CRASH, f"refused to start: {message['refuse']!r:.60} {message.get('message', '')!r:.200}")
