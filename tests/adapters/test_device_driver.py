@@ -12,6 +12,7 @@ from adapter_world import FakeCalls
 from vmm_conformance.contracts import DriverError, DriverOptions, Status, Work
 from vmm_conformance.drivers.calls import DriverUnavailable, answered, ask
 from vmm_conformance.drivers.device import DeviceDriver
+from vmm_conformance.running.driver_children import look
 
 
 def _driver(calls: FakeCalls, **options: Any) -> DeviceDriver:
@@ -77,6 +78,12 @@ def test_of_a_device_no_more_is_taken_than_was_said_and_half_of_what_is_free_at_
     sizes = [call[1] for call in calls.asked if call[0] == "create"]
     # More than is left is asked for as more than the device has, so that it is the device that refuses.
     assert sizes == [taken - GIB, GIB // 2, GIB + 64 * GIB - taken, (1 << 64) - 1, (1 << 64) - GIB]
+
+
+def test_the_next_process_misses_each_granule_that_one_has_left() -> None:
+    free = [64 * GIB, 64 * GIB - (2 << 20), 64 * GIB - (4 << 20)]
+    told = [look(DeviceDriver(FakeCalls(mem_info=(left, 80 * GIB)), DriverOptions()), 0) for left in free]  # type: ignore[arg-type]
+    assert told == [str(left) for left in free]
 
 
 def test_a_device_is_asked_what_is_free_only_where_memory_may_be_short() -> None:

@@ -46,7 +46,7 @@ class DeviceMemory:
         self._lock = threading.RLock()
         self._holdings = Holdings()
         self._reach_peers()
-        self._spared = [self._spare(device, memory) for device in range(self.device_count)]
+        self.spared = [self._spare(device, memory) for device in range(self.device_count)]
         self._room = [0] * self.device_count
 
     def _spare(self, device: int, memory: int) -> int:
@@ -64,7 +64,7 @@ class DeviceMemory:
         The device is asked only when what was free last may not do: asking makes it the current one, and whether a call
         minds which one that is belongs to what is tested.
         """
-        spared = self._spared[device] if 0 <= device < self.device_count else 0
+        spared = self.spared[device] if 0 <= device < self.device_count else 0
         if not spared:
             return size
         if size > self._room[device] and size > self.mem_info(device).free:
@@ -127,7 +127,7 @@ class DeviceMemory:
     def mem_info(self, device: int = 0) -> MemoryInfo:
         self._use("mem_info", device)
         free, total = self._calls.mem_info()
-        self._room[device] = max(free - self._spared[device], 0)
+        self._room[device] = max(free - self.spared[device], 0)
         return MemoryInfo(self._room[device], total)
 
     def address_range(self, address: int) -> Range:
@@ -245,5 +245,7 @@ class DeviceMemory:
         except DriverError as error:
             self.refusals.append(error)
 
+    spared: list[int]
+    """Bytes of each device that are left to others: as many as this process found when it began."""
     refusals: list[DriverError]
     """What the driver refused while it was closed."""

@@ -43,18 +43,19 @@ def visit(driver: Any, descriptor: int, size: int, device: int, value: int) -> s
 
 def leave(driver: Driver, device: int) -> str:
     """Take memory, use it, and leave it to the process's end; returns what was free before."""
-    free = driver.mem_info(device).free
+    free = look(driver, device)
     granule = driver.granularity(device).minimum
     address = driver.reserve(granule)
     driver.map(address, granule, driver.create(granule, device=device))
     driver.set_access(address, granule, {device: Access.READ_WRITE})
     driver.write(address, bytes(_TOKEN))
-    return str(free)
+    return free
 
 
 def look(driver: Driver, device: int) -> str:
-    """What is free."""
-    return str(driver.mem_info(device).free)
+    """What is free, with what this process spares of it: each process finds that anew."""
+    spared = getattr(driver, "spared", ())
+    return str(driver.mem_info(device).free + sum(spared[device : device + 1]))
 
 
 TASKS: Final[dict[str, Callable[..., str]]] = {task.__name__: task for task in (visit, leave, look)}
