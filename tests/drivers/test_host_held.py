@@ -83,3 +83,15 @@ def test_a_driver_that_is_closed_lets_go(make: Make) -> None:
 
 def test_to_let_go_what_is_not_held_does_nothing(driver: HostDriver) -> None:
     driver.let_go(driver.stream_create())
+
+
+def test_a_stream_that_is_held_twice_is_let_go_at_once():
+    driver = HostDriver(DriverOptions())
+    stream, address = driver.stream_create(), driver.alloc(64)
+    driver.hold(stream)
+    driver.hold(stream)
+    work = driver.fill(address, 1, 64, stream=stream)
+    driver.let_go(stream)
+    driver.stream_synchronize(stream)
+    assert work.done
+    driver.close()

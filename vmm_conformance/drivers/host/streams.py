@@ -141,8 +141,9 @@ class Streams(HostWork):
         with self._lock:
             queue = self._stream("hold", stream)
             self._check_not_capturing("hold", queue, invalidates=False)
-            self._holds[stream] = point = Point(queue)
-            queue.queue.append(Wait(point))
+            if stream not in self._holds:
+                self._holds[stream] = point = Point(queue)
+                queue.queue.append(Wait(point))
 
     def let_go(self, stream: int) -> None:
         with self._lock:
