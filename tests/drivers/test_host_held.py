@@ -85,13 +85,12 @@ def test_to_let_go_what_is_not_held_does_nothing(driver: HostDriver) -> None:
     driver.let_go(driver.stream_create())
 
 
-def test_a_stream_that_is_held_twice_is_let_go_at_once():
-    driver = HostDriver(DriverOptions())
-    stream, address = driver.stream_create(), driver.alloc(64)
+def test_a_stream_that_is_held_twice_is_let_go_at_once(driver: HostDriver) -> None:
+    address, _ = mapped(driver)
+    stream = driver.stream_create()
     driver.hold(stream)
     driver.hold(stream)
-    work = driver.fill(address, 1, 64, stream=stream)
+    work = driver.fill(address, 1, 1, stream=stream)
     driver.let_go(stream)
     driver.stream_synchronize(stream)
     assert work.done
-    driver.close()
