@@ -218,10 +218,20 @@ def test_nothing_is_held_where_the_caller_waits_for_work() -> None:
     assert "held" not in held(Allocate(G), Hold(), Deallocate(0), deallocate="immediate")
 
 
-def test_who_waits_for_what_is_held_is_found_and_nothing_hangs() -> None:
-    judged = judge(ran(Allocate(G), Hold(), Deallocate(0), subject=Subject(Waiting)))
-    assert judged.findings[0].invariant == "ALLOCATOR-21"
-    assert judged.findings[0].actual.startswith("stream_synchronize(")
+class Asking(Plain):
+    """Waits by asking over and over."""
+
+    def deallocate(self, block: Block, *, stream: int) -> None:
+        while not self.driver.stream_query(stream):
+            pass
+        super().deallocate(block, stream=stream)
+
+
+@pytest.mark.parametrize(("kind", "call"), [(Waiting, "stream_synchronize("), (Asking, "stream_query(")])
+def test_who_waits_for_what_is_held_is_found_and_nothing_hangs(kind: type, call: str) -> None:
+    (finding,) = judge(ran(Allocate(G), Hold(), Deallocate(0), subject=Subject(kind))).findings
+    assert finding.invariant == "ALLOCATOR-21"
+    assert finding.actual.startswith(call)
 
 
 class Watchful(Plain):

@@ -10,6 +10,7 @@ from host_world import G, Make, mapped, now, refused
 from vmm_conformance.contracts import Status
 from vmm_conformance.contracts.holding import HoldingDriver
 from vmm_conformance.drivers.host import HostDriver
+from vmm_conformance.drivers.host.streams import ASKED
 
 
 def test_the_host_driver_can_hold_streams(driver: HostDriver) -> None:
@@ -40,6 +41,16 @@ def test_whoever_waits_for_it_is_refused(driver: HostDriver, wait: Callable[[Hos
     driver.event_record(event, stream)
     with refused(Status.NOT_READY):
         wait(driver, event)
+
+
+def test_who_does_nothing_but_ask_waits_in_vain_too(driver: HostDriver) -> None:
+    stream, event = driver.stream_create(), driver.event_create()
+    driver.hold(stream)
+    for asks in (lambda: driver.stream_query(stream), lambda: driver.event_query(event)):
+        driver.event_record(event, stream)
+        assert not any(asks() for _ in range(ASKED))
+        with refused(Status.NOT_READY, "waits for ever"):
+            asks()
 
 
 @pytest.mark.parametrize("schedule", ["late", "eager"])

@@ -79,7 +79,7 @@ class Refusals(Family):
             return "a failure was injected"
         if call.name == "enable_peer" and call.arguments["peer"] not in self.ledger.reaches.get(call.device, ()):
             return "the peer cannot reach this device"
-        if any(map(in_vain, call.failures)):
+        if any(in_vain(failure, self.ledger) for failure in call.failures):
             return "it waits for work that the caller holds back"  # which is right or wrong by itself: ALLOCATOR-21
         if call.name not in ("allocate", "grow", "resume") or call.code not in SHORT:
             return ""

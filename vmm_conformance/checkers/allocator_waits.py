@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from typing import Final
 
-from vmm_conformance.checkers.allocator_calls import Call, Family
+from vmm_conformance.checkers.allocator_calls import Call, Family, Ledger
 from vmm_conformance.contracts import Status
 from vmm_conformance.history.events import Event
 
 WAITS = "ALLOCATOR-21"
 
-WAITING: Final = frozenset({"stream_synchronize", "event_synchronize", "device_synchronize"})
+WAITING: Final = frozenset(
+    {"stream_synchronize", "event_synchronize", "device_synchronize", "stream_query", "event_query"}
+)
+"""The calls that wait, and those that do so by being asked over and over."""
 
 
-def in_vain(event: Event) -> bool:
+def in_vain(event: Event, ledger: Ledger) -> bool:
     """Whether a wait was refused since it would never end."""
-    return event.kind in WAITING and event.status == Status.NOT_READY and event.result != "injected"
+    refused = event.status == Status.NOT_READY and event.result != "injected"
+    return refused and event.kind in WAITING and bool(ledger.held)
 
 
 class Waits(Family):
@@ -36,7 +40,7 @@ class Waits(Family):
 
     def driver_call(self, event: Event, call: Call | None) -> None:
         """Judge a wait that cannot end."""
-        if call and in_vain(event) and not self._short(call):
+        if call and in_vain(event, self.ledger) and not self._short(call):
             held = ", ".join(str(stream) for stream, device in self.ledger.held.items() if device == call.device)
             self.judge.fail(
                 WAITS, event, f"{event.kind} in {call} waits for work that the caller holds back on stream {held}: "

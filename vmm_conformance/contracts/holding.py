@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 
 @runtime_checkable
 class HoldingDriver(Protocol):
-    """Streams that can be held. What waits for a held stream waits in vain; nothing else may."""
+    """Streams that can be held. What waits for a held stream waits in vain, also by asking on; nothing else may."""
 
     def hold(self, stream: int) -> None:
         """Whatever is queued on ``stream`` from now on runs after `let_go`, and not before."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from vmm_conformance.contracts import DriverError, DriverOptions, Fault, Status, Work, WorkListener
 from vmm_conformance.drivers.host.objects import Mapping
@@ -63,6 +63,10 @@ class Capture:
         self.invalid = False
 
 
+ASKED: Final = 1000
+"""So often in turn, with nothing queued in between, somebody may ask whether held work is over."""
+
+
 class Stream:
     """An in-order queue of one device."""
 
@@ -100,6 +104,7 @@ class Streams(HostWork):
         self._listener: WorkListener | None = None
         self._eager = options.schedule == "eager"
         self._holds: dict[int, Point] = {}
+        self._asked = 0
 
     def listen(self, listener: WorkListener | None) -> None:
         """Call ``listener`` with each queued work when it has run or faulted."""
@@ -133,7 +138,7 @@ class Streams(HostWork):
             queue = self._stream("stream_query", stream)
             self._check_not_capturing("stream_query", queue)
             if queue.queue:
-                self._run_head(queue)
+                self._look(queue)
             return not queue.queue
 
     def hold(self, stream: int) -> None:
@@ -215,7 +220,7 @@ class Streams(HostWork):
             if point is None:
                 return True
             if not point.done:
-                self._run_head(point.stream)
+                self._look(point.stream)
             return point.done
 
     # -- the queue
@@ -235,7 +240,15 @@ class Streams(HostWork):
         self._enqueue(queue, Task(work, jobs, self.serial))
         return work
 
+    def _look(self, queue: Stream) -> None:
+        """Get on for somebody who asks. Who does nothing but ask for what is held waits for it, and is refused so."""
+        held = self._run_head(queue)
+        self._asked = self._asked + 1 if held else 0
+        if held and self._asked > ASKED:
+            raise self._in_vain(held)
+
     def _enqueue(self, queue: Stream, item: Item) -> None:
+        self._asked = 0
         queue.queue.append(item)
         if self._eager:
             self._run_all(queue)
