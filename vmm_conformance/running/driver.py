@@ -38,7 +38,7 @@ from vmm_conformance.running.driver_calls import Lost
 from vmm_conformance.running.driver_courses import COURSES
 from vmm_conformance.running.fitted import alone
 from vmm_conformance.running.opened import OpenDriver
-from vmm_conformance.running.outcome import Outcome
+from vmm_conformance.running.outcome import Outcome, legible
 from vmm_conformance.running.recorder import Recorder
 
 _OF_HANDLES: Final = tuple(f"DRIVER-{number}" for number in (5, 23, 65, 66, 67, 68, 69, 70))
@@ -189,8 +189,8 @@ class _Run:
         if status == 0:
             return _OK
         if status == CRASHED:
-            return {"status": "crashed", "code": type(error).__name__, "message": str(error)}
-        return {"status": "refused", "code": status_name(status), "message": str(error)}
+            return {"status": "crashed", "code": type(error).__name__, "message": legible(str(error))}
+        return {"status": "refused", "code": status_name(status), "message": legible(str(error))}
 
 
 def note_granularity(recorder: Recorder, device: int, space: int) -> None:

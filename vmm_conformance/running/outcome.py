@@ -11,6 +11,11 @@ from vmm_conformance.running.ended import Ended
 Outcome = dict[str, Any]
 
 
+def legible(text: str) -> str:
+    """``text`` as reports can write it: with a question mark for each half of a character, as where it was cut."""
+    return text.encode("utf-8", "replace").decode()
+
+
 def attempt(action: Callable[[], object]) -> Outcome:
     """Run ``action`` and say how it ended.
 
@@ -20,13 +25,13 @@ def attempt(action: Callable[[], object]) -> Outcome:
     try:
         action()
     except SubjectError as error:
-        return {"status": "refused", "code": error.code.value, "message": error.message}
+        return {"status": "refused", "code": error.code.value, "message": legible(error.message)}
     except DriverError as error:
-        return {"status": "refused", "code": status_name(error.status), "message": str(error)}
+        return {"status": "refused", "code": status_name(error.status), "message": legible(str(error))}
     except ExecuteFailed as error:
-        return {"status": "raised", "code": "", "message": str(error)}
+        return {"status": "raised", "code": "", "message": legible(str(error))}
     except Ended:
         raise
     except Exception as error:  # whatever a subject does is a verdict, never a traceback of ours
-        return {"status": "crashed", "code": type(error).__name__, "message": str(error)}
+        return {"status": "crashed", "code": type(error).__name__, "message": legible(str(error))}
     return {"status": "ok", "code": "", "message": ""}
