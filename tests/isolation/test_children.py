@@ -158,6 +158,16 @@ def test_a_child_that_is_only_just_born_can_be_ended():
     assert born.returncode == -signal.SIGKILL
 
 
+def test_a_child_that_is_not_born_leaves_no_file_open():
+    def bear(files):
+        raise EOFError
+
+    before = os.listdir("/proc/self/fd")
+    with pytest.raises(Broke, match=r"^no child process was born \(EOFError\)"):
+        Child(SimpleNamespace(bear=bear))
+    assert os.listdir("/proc/self/fd") == before
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_no_child_outlives_the_harness(tmp_path, number):
     code = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler);" + (

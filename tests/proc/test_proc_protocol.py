@@ -243,9 +243,11 @@ def test_refusals(code, kind, told):
     assert getattr(error, "code", None) == told or getattr(error, "status", None) == told
 
 
-def test_an_unknown_refusal():
-    with pytest.raises(Unfit, match="refused allocate with 'FULL', which is no code; there are INVALID_ARGUMENT, "):
-        refusal("allocate", {"refuse": "FULL"})
+@pytest.mark.parametrize("code", ["FULL", "status " + "9" * 5000])
+def test_an_unknown_refusal(code):
+    said = f"refused allocate with '{code[:30]}.*, which is no code; there are INVALID_ARGUMENT, "
+    with pytest.raises(Unfit, match=said):
+        refusal("allocate", {"refuse": code})
 
 
 def test_several_subjects_in_a_variable_are_quoted_as_in_a_shell():

@@ -14,7 +14,7 @@ from pathlib import PurePath
 from typing import Any, Final
 
 from vmm_conformance.running.dying import ended_how
-from vmm_conformance.running.ended import CRASH, TIMEOUT, Ended
+from vmm_conformance.running.ended import CRASH, TIMEOUT, Broke, Ended
 from vmm_conformance.running.isolated.child import TELL_STACK, Answer, Request
 from vmm_conformance.running.isolated.nursery import Nursery
 from vmm_conformance.running.isolated.trail import trail_in
@@ -34,13 +34,20 @@ class Child:
     """One child process, in a session of its own so that what it starts ends with it."""
 
     def __init__(self, nursery: Nursery) -> None:
+        """Raises `Broke` where none is born."""
         self._notes, self._stack, self._trail = _shared("journal", SIZE), _shared("stack", 0), _shared("trail", 0)
         self._journal = Journal(self._notes)
         self._connection, theirs = Pipe()
         self._nursery = nursery
         self._code: int | None = None
-        self.pid = nursery.bear((theirs.fileno(), self._notes, self._stack, self._trail))
-        theirs.close()
+        try:
+            self.pid = nursery.bear((theirs.fileno(), self._notes, self._stack, self._trail))
+        except (EOFError, OSError) as error:
+            self._let_go()
+            how = f"no child process was born ({type(error).__name__}); the one that starts them may have told why"
+            raise Broke(how) from None
+        finally:
+            theirs.close()
 
     def ask(self, request: Request, patience: float) -> Answer:
         """The answer to ``request``. Raises `Ended` if there is none, or no journal entry for ``patience`` seconds."""
@@ -101,6 +108,9 @@ class Child:
                 end(self.pid, signal.SIGKILL)
         with suppress(EOFError, OSError):  # the nursery is gone, and its child with it
             self._waited(None)
+        self._let_go()
+
+    def _let_go(self) -> None:
         self._connection.close()
         self._journal.close()
         os.close(self._notes)

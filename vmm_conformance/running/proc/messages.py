@@ -21,6 +21,8 @@ PROTOCOL: Final = "vmm-conformance subject"
 VERSION: Final = 1
 LONGEST: Final = 16 << 20
 """Bytes of a line at most; contents of memory go as two digits per byte."""
+_DIGITS: Final = 20
+"""A status has fewer digits."""
 _PARTS: Final = 7
 """So many values has an event of a history."""
 _LEFT_OUT: Final = frozenset({"launch", "progress", "read", *(kind for kind in EVERY if kind.startswith("graph_"))})
@@ -145,7 +147,7 @@ def carry_out(message: Mapping[str, Any], driver: Driver) -> dict[str, Any]:
         return {"return": _result(call, asked if call in _FACTS else asked(*positional, **read))}
     except DriverError as error:
         return {"error": status_name(error.status), "status": error.status, "message": str(error)}
-    except Exception as error:  # the driver broke: the subject hears of it, and the record has it
+    except Exception as error:  # the driver broke: the subject hears of it, as in this process
         return {"error": type(error).__name__, "status": CRASHED, "message": str(error)}
 
 
@@ -183,7 +185,7 @@ def refusal(request: str, message: Mapping[str, Any]) -> Exception:
     if code in Code.__members__:
         return SubjectError(Code[code], text)
     name, _, number = code.partition(" ")
-    if name == "status" and number.isdecimal():
+    if name == "status" and number.isdecimal() and len(number) < _DIGITS:
         return DriverError(int(number), request, text)
     if code in Status.__members__:
         return DriverError(Status[code], request, text)
