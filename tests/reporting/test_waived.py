@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 from types import SimpleNamespace
 
 import jsonschema
 import pytest
-from handmade import ITEMS, THING, Item, failure, report, result, waiver
+from handmade import ITEMS, THING, TODAY, Item, failure, report, result, waiver
 from junitparser import JUnitXml
 
 from vmm_conformance.reporting import badge, json_report, junit
@@ -15,6 +16,7 @@ from vmm_conformance.reporting.parties import DriverInfo, SubjectInfo
 from vmm_conformance.reporting.terminal import summary
 from vmm_conformance.reporting.verdicts import Overall, Verdict, worst
 from vmm_conformance.running.results import Ending
+from vmm_conformance.waivers.listed import Waivers
 from vmm_conformance.waivers.waiver import Waiver, like, within
 
 DONE = result(ITEMS[1].id)
@@ -206,6 +208,16 @@ def test_a_crash_that_is_waived(tmp_path):
     data = json_report.to_json(made)
     jsonschema.Draft202012Validator(json_report.schema()).validate(data)
     assert [item.get("waived", "") for item in data["subjects"][0]["items"]] == [waiver().excuse(), ""]
+
+
+def test_an_interrupted_item_is_not_made_whole_by_a_crash_that_is_waived():
+    stopped = replace(ended(), state="stopped")
+    made = report(stopped, DONE, waivers=[waiver(kind="crash")])
+    assert (made.overall, made.exit_code, made.complete) == (Overall.PARTIAL, 3, False)
+    assert made.reasons[-1] == "1 of 2 items interrupted: allocator/explore/a[thing]"
+    about = SubjectInfo("thing", "thing", "", ("allocator",))
+    left, used = Waivers((waiver(kind="crash"),), TODAY).excused(stopped, about, DriverInfo("host"))
+    assert (left.state, left.endings, len(used)) == ("stopped", [], 1)
 
 
 def test_what_only_a_crash_kept_from_being_shown_needs_a_waiver_of_its_own():

@@ -78,7 +78,7 @@ def _borne(item: Data, used: Sequence[Waiver]) -> bool:
     """Whether processes ended in ``item``, and each of them as a waiver says that is in force."""
     endings = list(map(from_data, item["endings"]))
     expected = [any(expects(waiver, each, item["contract"], catalogue()) for waiver in used) for each in endings]
-    return bool(expected) and all(expected)
+    return bool(expected) and all(expected) and item["state"] != "stopped"
 
 
 def _parties(report: Data, section: Data) -> tuple[SubjectInfo, DriverInfo]:

@@ -60,7 +60,8 @@ class Waivers:
 
         failures = [failure for failure in result.failures if unexpected(failure)]
         endings = [ending for ending in result.endings if unexpected(ending)]
-        state = "done" if result.endings and not endings else result.state
+        borne = result.endings and not endings and result.state != "stopped"
+        state = "done" if borne else result.state
         return replace(result, failures=failures, endings=endings, state=state), used
 
 

@@ -119,7 +119,7 @@ class Court:
         items = {}
         for result in self._results:
             own = [[waiver for waiver in ending if self._expects(waiver, each, result)] for each in result.endings]
-            if own and all(own):
+            if own and all(own) and result.state != "stopped":
                 items[result.item] = "; ".join(dict.fromkeys(first.excuse() for first, *_ in own))
         return items
 
