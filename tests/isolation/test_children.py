@@ -135,6 +135,30 @@ def test_a_child_is_born_into_what_its_parent_has_now(bench, tmp_path, monkeypat
     assert capfd.readouterr().out == "born\n"
 
 
+FORKS = """
+import os, signal, time
+
+class Forks:
+    name, version = "forks", "1"
+
+    def flags(self, revision):
+        if not os.fork():
+            time.sleep(60)
+        os.kill(os.getpid(), signal.SIGSEGV)
+
+forks = Forks()
+"""
+
+
+def test_a_child_that_ended_is_not_waited_for_though_what_it_started_goes_on(bench, tmp_path, monkeypatch):
+    (tmp_path / "forks.py").write_text(FORKS)
+    monkeypatch.syspath_prepend(tmp_path)
+    start = time.monotonic()
+    with pytest.raises(Ended, match="was killed by SIGSEGV"):
+        bench("forks:forks", 20).run(PROGRAM)
+    assert time.monotonic() - start < 15
+
+
 def test_an_interrupt_ends_the_child_so_that_no_answer_is_taken_for_another(bench, monkeypatch):
     made = bench("vmm_reference.mutants.violent:hangs", 60)
     made.missing()

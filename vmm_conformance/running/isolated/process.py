@@ -73,6 +73,8 @@ class Child:
         """Return when there is something to read; the watchdog."""
         entries, since = self._journal.read()[0], time.monotonic()
         while not self._connection.poll(min(_LOOKING, patience)):
+            if self._waited(0) is not None and not self._connection.poll():  # what it started holds the other end
+                raise EOFError
             now, count = time.monotonic(), self._journal.read()[0]
             if count != entries:
                 entries, since = count, now
