@@ -13,6 +13,7 @@ from vmm_conformance.contracts import Access, Copy, Driver, DriverError, DriverO
 from vmm_conformance.drivers.host import HostDriver
 from vmm_conformance.history.events import CALLS, FIELDS, Event, History
 from vmm_conformance.running.faults import Faults
+from vmm_conformance.running.gate import Gate
 from vmm_conformance.running.recorder import Recorder
 
 G = 4096
@@ -292,3 +293,30 @@ def test_while_a_thread_waits_for_a_device_others_make_their_calls(waits: str) -
     other.join()
     assert [event.kind for event in recorder.history] == ["event_record", "stream_synchronize"]
     assert [event.thread for event in recorder.history] == ([1, 0] if waits == "runner" else [0, 1])
+
+
+class Interrupted:
+    """A lock that the user interrupts the first wait for."""
+
+    def __init__(self, lock: Any) -> None:
+        self.release = lock.release
+        self._acquires = iter([self._interrupt, lock.acquire])
+
+    def _interrupt(self) -> None:
+        raise KeyboardInterrupt
+
+    def acquire(self) -> None:
+        next(self._acquires)()
+
+
+def test_an_interrupt_while_the_gate_is_closed_behind_a_wait_stays_an_interrupt() -> None:
+    gate = Gate()
+    gate.enter()
+    lock: Any = gate._lock
+    gate._lock = cast(Any, Interrupted(lock))
+    with pytest.raises(KeyboardInterrupt):
+        try:
+            gate.let_in(lambda: None)()
+        finally:
+            gate.leave()
+    assert not lock._is_owned()

@@ -48,6 +48,10 @@ class Gate:
             try:
                 return wait(*args, **named)
             finally:
-                self._lock.acquire()
+                try:
+                    self._lock.acquire()
+                except KeyboardInterrupt:  # whoever called gives it back
+                    self._lock.acquire()
+                    raise
 
         return waited
