@@ -11,7 +11,7 @@ from importlib import resources
 from typing import Any, Final
 
 VERSION: Final = "2026.11"
-"""Version of the catalogue; reports carry it."""
+"""Version of the catalogue, year and month; reports carry it. It moves with a release whose sentences are others."""
 
 LEVELS: Final = ("must", "should")
 EVIDENCE: Final = ("documented", "inferred")
