@@ -312,3 +312,18 @@ SUBMISSIONS = [
 @pytest.mark.parametrize(("kind", "args", "touched"), SUBMISSIONS, ids=[row[0] for row in SUBMISSIONS])
 def test_what_a_submission_touches(kind: str, args: tuple[object, ...], touched: list[tuple[int, int, bool]]) -> None:
     assert list(accesses(Event(0, 0, 0, "subject", kind, args))) == touched
+
+
+@pytest.mark.parametrize(("kind", "args"), [row[:2] for row in SUBMISSIONS], ids=[row[0] for row in SUBMISSIONS])
+def test_each_submission_is_work_of_its_own_stream(line: Line, kind: str, args: tuple[object, ...]) -> None:
+    line.back(B, 2)
+    line(kind, *args, result=5)
+    assert [line.order.position(stream) for stream in (ONE, TWO, FAR)] == [1, 0, 0]
+
+
+def test_a_stream_says_where_it_is_and_whether_it_is_captured(line: Line) -> None:
+    assert [line.order.device(stream) for stream in (0, ONE, FAR)] == [0, 0, 1]
+    line("graph_begin", TWO)
+    assert [line.order.capturing(stream) for stream in (ONE, TWO)] == [False, True]
+    line("graph_end", TWO, result=70)
+    assert not line.order.capturing(TWO)
