@@ -189,12 +189,20 @@ def run_item(item: Item, options: Options, *, progress: Progress | None = None) 
         result.state = "stopped"
     except (Exception, Unseen) as error:  # a checker or the harness broke: a verdict of its own, never a lost run
         result.unknown = {ALL: reason(error)}
-    if result.state == "stopped":
-        result.failures = failures(bench, seen, small=False)
-        result.endings = endings(bench, seen, small=False)
+    if result.state == "stopped" or result.unknown:
+        _keep(result, bench, seen)
     _sum_up(result, bench, seen)
     result.seconds = time.monotonic() - start
     return result
+
+
+def _keep(result: ItemResult, bench: Runs, seen: Seen) -> None:
+    """What was found until the item was cut short. What breaks once more is not made small, nor run again."""
+    try:
+        result.failures = failures(bench, seen, small=False)
+        result.endings = endings(bench, seen, small=False)
+    except (Exception, Unseen) as error:
+        result.unknown.setdefault(ALL, reason(error))
 
 
 def _missing(subject: object, driver: str, bench: Runs) -> str:
