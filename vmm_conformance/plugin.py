@@ -221,6 +221,12 @@ class Listener:
         node.workerinput[FOLDER] = str(self.controller.folder)
         node.workerinput[_WIDTH] = self.config.stash[WIDTH]
 
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """A worker is gone, whichever way."""
+        if self.controller is not None:
+            self.controller.gone(node.gateway.id)
+
     def pytest_unconfigure(self) -> None:
         """Progress ends with the session, however that ended."""
         if self.controller is not None:

@@ -171,6 +171,12 @@ class Controller:
         while self._clock() < until and any(_read(file).get("busy") for file in self.folder.glob("*.json")):
             time.sleep(0.05)
 
+    def gone(self, worker: str) -> None:
+        """A worker has gone, maybe amid an item: nobody is to wait for it."""
+        file = self.folder / f"{worker}.json"
+        if file.exists():
+            file.write_text(json.dumps(_read(file) | {"busy": False}), "utf-8")
+
     def left(self) -> list[dict[str, Any]]:
         """The results of the items that workers had under way when they were stopped."""
         return [json.loads(file.read_text("utf-8")) for file in sorted(self.folder.glob(f"*{_LEFT}"))]

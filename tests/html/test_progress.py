@@ -127,11 +127,16 @@ def test_a_worker_tells_and_the_controller_sums_up(tmp_path):
 
 
 def test_a_worker_that_is_asked_to_stop_leaves_what_it_had(tmp_path):
-    controller = pytest_progress.Controller(SimpleNamespace())
+    controller = pytest_progress.Controller(SimpleNamespace(), clock=lambda: 0.0)  # its patience has no end
     there = pytest_progress.There(controller.folder, "gw0", 100)
     controller.interrupt()
     with pytest.raises(KeyboardInterrupt):
         there.programs(2, 50, 0)
+    crashed = pytest_progress.There(controller.folder, "gw1", 100)
+    crashed._busy = True
+    crashed.tell()
+    controller.gone("gw1")
+    controller.gone("gw2")  # which had told nothing
     there.finished([])
     there.leave({"item": "an item"})
     controller.interrupt()  # waits for nobody

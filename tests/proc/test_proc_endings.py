@@ -89,6 +89,7 @@ CRASHES = {
                   "called set_access with rights [[0, 2]], which must be a list of [device, access], access 0, 1 or 3"),
     "no digits": (says('{"call": "write", "target": 1, "data": "zz"}'),
                   "called write with data 'zz', which must be hexadecimal digits, two per byte"),
+    "no refusal": (says('{"refuse": "SUCCESS"}'), "refused allocate with 'SUCCESS', which is no code; there are"),
     "no code": (says('{"refuse": ["x"]}'), "refused allocate with \"['x']\", which is no code; there are"),
 }  # fmt: skip
 

@@ -23,6 +23,7 @@ LONGEST: Final = 16 << 20
 """Bytes of a line at most; contents of memory go as two digits per byte."""
 _DIGITS: Final = 20
 """A status has fewer digits."""
+_REFUSALS: Final = tuple(name for name, status in Status.__members__.items() if status)
 _PARTS: Final = 7
 """So many values has an event of a history."""
 _LEFT_OUT: Final = frozenset({"launch", "progress", "read", *(kind for kind in EVERY if kind.startswith("graph_"))})
@@ -185,9 +186,9 @@ def refusal(request: str, message: Mapping[str, Any]) -> Exception:
     if code in Code.__members__:
         return SubjectError(Code[code], text)
     name, _, number = code.partition(" ")
-    if name == "status" and number.isdecimal() and len(number) < _DIGITS:
+    if name == "status" and number.isdecimal() and len(number) < _DIGITS and int(number):
         return DriverError(int(number), request, text)
-    if code in Status.__members__:
+    if code in _REFUSALS:
         return DriverError(Status[code], request, text)
-    known = ", ".join([*Code.__members__, *Status.__members__])
+    known = ", ".join([*Code.__members__, *_REFUSALS])
     raise Unfit(f"refused {request} with {code!r:.60}, which is no code; there are {known}, and 'status N'")
