@@ -1,4 +1,5 @@
-"""What a call costs through a vendor's binding over its emulated library, beside a library whose bodies do nothing.
+"""What a call costs through a vendor's binding over its emulated library, beside the same library with bodies that do
+nothing, and beside C functions that return at once, which is what the binding itself takes.
 
 ``python benchmarks/emulated.py [--json]``. Needs hip-python or cuda-bindings, and a C compiler once. Each library is
 measured in a process of its own, since a process has one of a name; the best of many rounds counts.
@@ -15,6 +16,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from importlib.util import find_spec
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -129,10 +131,22 @@ def inside(vendor: str, kind: str) -> None:
         kept = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
         assert kept
     else:
-        load(vendor)
+        library = load(vendor)
+        if kind == "silent":
+            silence(vendor, library.path)
     loaded = perf_counter() - start
     calls = (hip_calls if vendor == "hip" else cuda_calls)()
     print(json.dumps({"load": 1000 * loaded, "us": microseconds(calls)}))
+
+
+def silence(vendor: str, path: Path) -> None:
+    """Have every body answer success, and do nothing."""
+    from vmm_conformance.drivers.emulated import build
+    from vmm_conformance.drivers.emulated.entries import entries
+
+    ffi = build.load_module(vendor, path).ffi
+    for entry in entries(vendor):
+        ffi.def_extern(name=f"body_{entry.body}")(lambda *_: 0)
 
 
 def _measured(vendor: str, kind: str) -> dict[str, Any]:
@@ -148,7 +162,7 @@ def measure(parsed: argparse.Namespace) -> Result:
     found: Result = {}
     for vendor, module in BINDINGS.items():
         if find_spec(module.partition(".")[0]) and not facts(f"emulated-{vendor}").missing:
-            both = {kind: _measured(vendor, kind) for kind in ("empty", "full")}
+            both = {kind: _measured(vendor, kind) for kind in ("empty", "silent", "full")}
             found[vendor] = {**both, "versions": facts(f"emulated-{vendor}").versions}
     return found
 
@@ -160,14 +174,14 @@ def lines(result: Result) -> list[str]:
         if found is None:
             text.append(f"{vendor}: its binding, or a C compiler, is missing here")
             continue
-        empty, full = found["empty"]["us"], found["full"]["us"]
+        empty, silent, full = (found[kind]["us"] for kind in ("empty", "silent", "full"))
         rows = [
-            [name + (" *" if name in SYSTEM else ""), empty[name], full[name], full[name] / empty[name]]
+            [name + (" *" if name in SYSTEM else ""), empty[name], silent[name], full[name], full[name] / silent[name]]
             for name in full
         ]
         text += [", ".join(f"{name} {version}" for name, version in found["versions"].items())]
         text += [f"import and load: {found['full']['load']:.0f} ms"]
-        text += table(["call, us each", "empty", "emulated", "times"], rows)
+        text += table(["call, us each", "empty C", "silent bodies", "emulated", "times silent"], rows)
     return [*text, "* makes system calls, or moves bytes"]
 
 
