@@ -26,6 +26,7 @@ SCRIPTS = {
     "shrink": (),
     "isolation": (),
     "emulated": (),
+    "suites": (),
     "judge": (),
     "report_page": (),
 }
