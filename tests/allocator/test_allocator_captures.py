@@ -14,8 +14,10 @@ from vmm_conformance.programs.allocator import (
     Deallocate,
     DropCapture,
     EndCapture,
+    Fail,
     Grow,
     Operation,
+    Pause,
     Replay,
     Synchronize,
     Trim,
@@ -131,3 +133,12 @@ def test_trim_leaves_what_is_planned_and_takes_it_when_that_is_dropped() -> None
     judged = run(*captured, Synchronize(0), Trim())
     assert judged.broken() == {}
     assert judged.judge.witnesses["ALLOCATOR-12"] == 1
+
+
+def test_nothing_is_paused_that_is_still_captured() -> None:
+    """Giving up what was captured may fail; then there is captured work still, which a pause must not meet."""
+    failing = (Fail("event_record"), Fail("event_create"))
+    judged = run(*failing, Allocate(1), Capture(), Deallocate(0), Pause())
+    assert judged.broken() == {}
+    assert outcomes(judged)[-1] == "refused"
+    assert run(Allocate(1), Allocate(1), Capture(), Deallocate(0), Pause()).judge.witnesses["ALLOCATOR-13"]

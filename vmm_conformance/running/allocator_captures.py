@@ -84,10 +84,9 @@ class Captures(Parts):
         }
 
     def _pause(self, operation: ops.Pause) -> Outcome:
-        """Captured work needs its memory: what was captured is dropped before a pause."""
-        if self.ways:
-            self.drop_capture(operation.device % self.devices)
-        return super()._pause(operation)
+        """Captured work needs its memory: what was captured is dropped before a pause, or there is none."""
+        dropped = self.drop_capture(operation.device % self.devices) if self.ways else OK
+        return super()._pause(operation) if dropped["status"] == "ok" else dropped
 
     def _capture(self, operation: ops.Capture) -> Outcome:
         stream = operation.stream % len(self.streams)
