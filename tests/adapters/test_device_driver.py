@@ -67,7 +67,7 @@ def test_of_a_device_no_more_is_taken_than_was_said_and_half_of_what_is_free_at_
         return free[0]
 
     calls = FakeCalls(mem_info=lambda: (free[0], 80 * GIB), create=create)
-    driver = DeviceDriver(calls, DriverOptions(), memory)  # type: ignore[arg-type]
+    driver = DeviceDriver(calls, DriverOptions(), memory)  # type: ignore[arg-type] # calls of a stand-in
     assert driver.mem_info() == (taken, 80 * GIB)
     driver.create(taken - GIB)
     driver.create(GIB // 2)
@@ -82,7 +82,8 @@ def test_of_a_device_no_more_is_taken_than_was_said_and_half_of_what_is_free_at_
 
 def test_the_next_process_misses_each_granule_that_one_has_left() -> None:
     free = [64 * GIB, 64 * GIB - (2 << 20), 64 * GIB - (4 << 20)]
-    told = [look(DeviceDriver(FakeCalls(mem_info=(left, 80 * GIB)), DriverOptions()), 0) for left in free]  # type: ignore[arg-type]
+    calls: list[Any] = [FakeCalls(mem_info=(left, 80 * GIB)) for left in free]
+    told = [look(DeviceDriver(each, DriverOptions()), 0) for each in calls]
     assert told == [str(left) for left in free]
 
 

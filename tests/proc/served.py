@@ -74,7 +74,7 @@ class FarDriver:
     def __getattr__(self, call):
         if call in ("device_count", "capabilities"):
             return self._asked(call, {})
-        return lambda *given, **named: self._asked(call, {**dict(zip(CALLS[call], given)), **named})  # noqa: B905
+        return lambda *given, **named: self._asked(call, {**dict(zip(CALLS[call], given, strict=False)), **named})
 
     def _asked(self, call, given):
         if "rights" in given:

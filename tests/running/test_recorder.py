@@ -278,11 +278,12 @@ class Device:
 
 @pytest.mark.parametrize("waits", ["runner", "other"])
 def test_while_a_thread_waits_for_a_device_others_make_their_calls(waits: str) -> None:
-    recorder = Recorder(cast(Driver, Device()), History())
-    device, view = recorder.driver, recorder.subject
+    device = Device()
+    recorder = Recorder(cast(Driver, device), History())
+    view = recorder.subject
 
     def record() -> None:
-        device.waiting.wait()  # type: ignore[attr-defined]
+        device.waiting.wait()
         view.event_record(1, 2)
 
     bodies = [lambda: view.stream_synchronize(2), record]

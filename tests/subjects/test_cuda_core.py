@@ -203,6 +203,7 @@ def test_it_runs_over_nothing_that_cannot_see_its_calls() -> None:
 
 
 def test_parameters_are_checked() -> None:
-    assert resolve_subject(f"{SPEC},deallocate=immediate").capabilities["deallocate"] == "immediate"  # type: ignore[attr-defined]
+    subject: Any = resolve_subject(f"{SPEC},deallocate=immediate")
+    assert subject.capabilities["deallocate"] == "immediate"
     with pytest.raises(SubjectNotFound, match="deallocate=late is unknown; accepted: stream, immediate"):
         resolve_subject(f"{SPEC},deallocate=late")

@@ -23,14 +23,12 @@ from vmm_conformance.contracts import (
     WorkListener,
     Write,
 )
-from vmm_conformance.history.events import CALLS, FIELDS, SUBJECT, Event, History
+from vmm_conformance.history.events import CALLS, FIELDS, SUBJECT, WORK, Event, History
 from vmm_conformance.running.faults import Faults
 from vmm_conformance.running.gate import Gate
 
 Arguments = tuple[Any, ...]
 
-QUEUES: Final = frozenset({"launch", "graph_launch", "copy", "fill", "write", "read"})
-"""The calls that return work, which is recorded by its number."""
 WAITS: Final = frozenset({"event_synchronize", "stream_synchronize", "device_synchronize"})
 """The calls in which a device may take its time. Others are let in, but where a driver makes each call in a lock of its
 own, as one with serial numbers does: what it runs meanwhile is recorded, and has its place."""
@@ -181,7 +179,7 @@ class RecordedDriver:
         blamed = kind in TAKING_AWAY and hasattr(driver, "serial")
         waits = kind in WAITS and not hasattr(driver, "serial")
         call = gate.let_in(call) if waits else call
-        watched, queues = who == SUBJECT, kind in QUEUES
+        watched, queues = who == SUBJECT, kind in WORK
         seen, append, blank = now.seen if watched else None, events.append, object.__new__
 
         def recorded(*args: Any, **named: Any) -> Any:
