@@ -88,8 +88,11 @@ def test_reference_passes_scenario(scenario: Scenario) -> None:
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.id)
 def test_scenarios_kill_mutant(mutant: Mutant) -> None:
     found: set[str] = set()
-    for scenario in SCENARIOS:
-        found |= {finding.invariant for finding in judge(run(scenario.program, mutant.subject, HostDriver)).findings}
+    for _ in range(1 if mutant.repeatable else 20):
+        for scenario in SCENARIOS:
+            found |= {each.invariant for each in judge(run(scenario.program, mutant.subject, HostDriver)).findings}
+        if mutant.breaks[0] in found:
+            break
     assert mutant.breaks[0] in found
     assert found <= set(mutant.breaks), "breaks more than it says"
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from vmm_conformance import related
 from vmm_conformance.bundling import rerun
 from vmm_conformance.bundling.pack import pack
 from vmm_conformance.bundling.rejudge import Case, rejudge
@@ -273,12 +274,6 @@ def test_an_edited_kill_matrix_is_named(mutant, tmp_path):
     assert told == ["totals: differs: says 1 of 2, has 1 of 1", "flags-any-base, seed 0: differs: other operations"]
 
 
-def hunts(*each):
-    """A hunt that comes out otherwise every time."""
-    left = iter(each)
-    return lambda mutant, seed, budget: next(left)
-
-
 def test_a_kill_matrix_of_another_catalogue_is_not_hunted_again(mutant, tmp_path):
     def change(data):
         data["catalogue"] = "2025.1"
@@ -290,22 +285,33 @@ def test_a_kill_matrix_of_another_catalogue_is_not_hunted_again(mutant, tmp_path
     )
 
 
-def test_a_variant_that_is_no_two_times_the_same_is_only_asked_whether_it_is_killed(mutant, tmp_path, monkeypatch):
-    path = kills(mutant, tmp_path)
-    found = hunt(mutant("flags-any-base"), 0, "smoke")
-    monkeypatch.setattr(rerun, "hunt", hunts(replace(found, programs=77), replace(found, programs=78)))
-    told = [piece.line() for piece in verify(path)]
-    assert told[-1] == (
-        "flags-any-base, seed 0: same: killed again, if otherwise: this variant is no two times the same"
-    )
+@pytest.fixture
+def dice(mutant, tmp_path, monkeypatch):
+    """Tells what comes of a variant whose next hunt ends with ``changes``, declared repeatable or not."""
+
+    def told(repeatable, **changes):
+        path = kills(mutant, tmp_path)
+        other = replace(hunt(mutant("flags-any-base"), 0, "smoke"), **changes)
+        monkeypatch.setattr(rerun, "hunt", lambda variant, seed, budget: other)
+        thrower = replace(mutant("flags-any-base"), repeatable=repeatable)
+        monkeypatch.setattr(related, "all_mutants", lambda: (thrower,))
+        return [piece.line() for piece in verify(path)][-1]
+
+    return told
 
 
-def test_a_variant_that_is_no_two_times_the_same_and_survives_is_named(mutant, tmp_path, monkeypatch):
-    path = kills(mutant, tmp_path)
-    found = hunt(mutant("flags-any-base"), 0, "smoke")
-    survives = [replace(found, killed=False, programs=n) for n in range(70, 90)]
-    monkeypatch.setattr(rerun, "hunt", hunts(*survives))
-    assert [piece.line() for piece in differences(path)] == ["flags-any-base, seed 0: differs: other killed, programs"]
+def test_a_variant_that_throws_dice_is_only_asked_whether_it_is_killed(dice):
+    told = "flags-any-base, seed 0: same: killed again; this variant does otherwise each time"
+    assert dice(False, programs=77) == told
+    assert dice(False) == told
+
+
+def test_a_variant_that_throws_dice_and_survives_is_named(dice):
+    assert dice(False, killed=False, programs=77) == "flags-any-base, seed 0: differs: other killed"
+
+
+def test_a_variant_that_should_be_repeatable_and_comes_out_otherwise_is_named(dice):
+    assert dice(True, programs=77) == "flags-any-base, seed 0: differs: other programs"
 
 
 def test_an_unknown_variant_is_not_recomputed(mutant, tmp_path):

@@ -217,17 +217,13 @@ _HUNTED: Final = ("killed", "explored", "first", "by", "programs", "operations")
 
 
 def _hunted(what: str, mutant: Mutant, said: Data, budget: str, **asked: Any) -> Piece:
-    """One kill, hunted again. A variant that is no two times the same can only be asked whether it is killed."""
-    hunts = []
-    for _ in range(REPEATS):
-        again = hunt(mutant, said["seed"], budget, **asked)
-        changed = [name for name in _HUNTED if getattr(again, name) != said[name]]
-        if not changed:
-            return same(what, "killed again" if again.killed else "not killed again")
-        hunts.append(tuple(getattr(again, name) for name in _HUNTED))
-        if "killed" not in changed and len(set(hunts)) > 1:
-            return same(what, "killed again, if otherwise: this variant is no two times the same")
-    return differs(what, f"other {', '.join(changed)}")
+    """One kill, hunted again. One that is declared not repeatable can only be asked whether it is killed."""
+    again = hunt(mutant, said["seed"], budget, **asked)
+    asked_for = _HUNTED if mutant.repeatable else ("killed",)
+    if changed := [name for name in asked_for if getattr(again, name) != said[name]]:
+        return differs(what, f"other {', '.join(changed)}")
+    killed = "killed again" if again.killed else "not killed again"
+    return same(what, killed if mutant.repeatable else f"{killed}; this variant does otherwise each time")
 
 
 def kills(matrix: Data, progress: Progress | None = None, *, isolated: bool = False) -> Iterator[Piece]:

@@ -11,7 +11,8 @@ class Mutant:
 
     ``breaks`` names the invariant it was made to break, first, and others it breaks by its nature. It
     counts as killed when the first is among the findings of the failing history. ``note`` says in one
-    sentence what is wrong with it; ``source`` names the public finding it repeats, if there is one.
+    sentence what is wrong with it; ``source`` names the public finding it repeats, if there is one. One that is not
+    ``repeatable`` does otherwise each time it is run, as one that throws dice.
     """
 
     id: str
@@ -20,3 +21,4 @@ class Mutant:
     subject: object
     note: str
     source: str = ""
+    repeatable: bool = True

@@ -39,12 +39,12 @@ class AllocatorMutant:
         return self._kind(driver, device)
 
 
-def _mutant(name: str, kind: Kind, *breaks: int, source: str = "") -> Mutant:
+def _mutant(name: str, kind: Kind, *breaks: int, source: str = "", repeatable: bool = True) -> Mutant:
     """The mutant ``allocator-name``, made to break the invariants with these numbers."""
     identity = f"allocator-{name}"
     note = " ".join((kind.__doc__ or "").split())
     broken = tuple(f"ALLOCATOR-{number}" for number in breaks)
-    return Mutant(identity, "allocator", broken, AllocatorMutant(identity, kind), note, source)
+    return Mutant(identity, "allocator", broken, AllocatorMutant(identity, kind), note, source, repeatable)
 
 
 MUTANTS: Final[tuple[Mutant, ...]] = (
@@ -93,7 +93,7 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     _mutant("access-together", wrong.AccessTogether, 9),
     _mutant("access-before-map", wrong.AccessBeforeMap, 9),
     _mutant("maps-parts", wrong.MapsParts, 9),
-    _mutant("moody", wrong.Moody, 9),
+    _mutant("moody", wrong.Moody, 9, repeatable=False),
     _mutant("zero-is-one", wrong.ZeroIsOne, 10),
     _mutant("zero-is-null", wrong.ZeroIsNull, 10),
     _mutant("zero-is-short", wrong.ZeroIsShort, 10),

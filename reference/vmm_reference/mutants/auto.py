@@ -32,12 +32,15 @@ class AutoMutant:
         return self._executor(driver, executable)
 
 
-def _mutant(name: str, kind: Kind, *breaks: int, declares: bool = True, source: str = "") -> Mutant:
+def _mutant(
+    name: str, kind: Kind, *breaks: int, declares: bool = True, source: str = "", repeatable: bool = True
+) -> Mutant:
     """The mutant ``auto-name``, made to break the invariants with these numbers."""
     identity = f"auto-{name}"
     note = " ".join((kind.__doc__ or "").split())
     broken = tuple(f"AUTO-{number}" for number in breaks)
-    return Mutant(identity, "auto-threshold", broken, AutoMutant(identity, kind, declares=declares), note, source)
+    subject = AutoMutant(identity, kind, declares=declares)
+    return Mutant(identity, "auto-threshold", broken, subject, note, source, repeatable)
 
 
 MUTANTS: Final[tuple[Mutant, ...]] = (
@@ -58,7 +61,7 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     _mutant("total-memory", wrong.TotalMemory, 157, 156),
     _mutant("free-at-start", wrong.FreeAtStart, 157, 156),
     _mutant("free-in-kib", wrong.FreeInKiB, 157, 156),
-    _mutant("throws-dice", answers.ThrowsDice, 170, 171, 172, 177, 178),
+    _mutant("throws-dice", answers.ThrowsDice, 170, 171, 172, 177, 178, repeatable=False),
     _mutant("slow-to-fall", answers.SlowToFall, 170, 156, 157, 171, 172, 173),
     _mutant("free-of-last", answers.FreeOfLast, 170, 156, 171, 172, 177, 178),
     _mutant("first-slices", answers.FirstSlices, 170, 156, 171, 172, 177, 178),

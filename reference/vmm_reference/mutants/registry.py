@@ -57,10 +57,13 @@ class Registry:
     def __init__(self) -> None:
         self._mutants: list[Mutant] = []
 
-    def __call__(self, *breaks: str, source: str = "", parts: tuple[type, ...] = ()) -> Callable[[C], C]:
+    def __call__(
+        self, *breaks: str, source: str = "", parts: tuple[type, ...] = (), repeatable: bool = True
+    ) -> Callable[[C], C]:
         """Register a class as a mutant that breaks the invariants ``breaks``, the first on purpose.
 
-        ``source`` is the public finding that it repeats; ``parts`` are further variants it needs.
+        ``source`` is the public finding that it repeats; ``parts`` are further variants it needs; one that
+        throws dice is not ``repeatable``.
         """
 
         def register(variant: C) -> C:
@@ -69,7 +72,8 @@ class Registry:
             whole = not issubclass(variant, (VaRanges, SlotMappings, Shadows, InFlight))
             executor: Any = variant if whole and not parts else assembled(variant, *parts)
             note = " ".join((variant.__doc__ or "").split())
-            self._mutants.append(Mutant(name, "skip-remap", breaks, StepSubject(name, executor), note, source))
+            subject = StepSubject(name, executor)
+            self._mutants.append(Mutant(name, "skip-remap", breaks, subject, note, source, repeatable))
             return variant
 
         return register

@@ -66,7 +66,7 @@ class LiesAboutPersistence(VaRanges):
         super().execute(execute, table, tuple(range(len(table))))
 
 
-@mutant("STEP-86", "STEP-87")
+@mutant("STEP-86", "STEP-87", repeatable=False)
 class ThrowsDice(VaRanges):
     """Takes a mapped slot for unmoved half of the time, at random."""
 
