@@ -64,20 +64,41 @@ TESTS: Final = {
     ),
 }  # fmt: skip
 """The checkers' own tests, by contract."""
+
+
+class Shared(NamedTuple):
+    """A module of several contracts' judges, or of none: whose histories it meets, and further tests."""
+
+    contracts: tuple[str, ...]
+    tests: tuple[str, ...]
+
+
+SHARED: Final = {
+    **dict.fromkeys(HISTORY, Shared(tuple(TESTS), ("tests/history",))),
+    "accepted": Shared(("allocator", "vmm-allocator"), ("tests/proc/test_proc_reported.py",)),
+    "client": Shared((), ("tests/emulated/test_watching.py",)),
+    "foreign": Shared((), ("tests/judging/test_judge.py",)),
+    "series": Shared(
+        ("allocator", "skip-remap", "vmm-allocator"),
+        ("tests/allocator/test_series.py", "tests/skip_remap/test_step_series.py"),
+    ),
+    "touching": Shared((), ("tests/judging/test_judge.py", "tests/proc/test_proc_reported.py")),
+}  # fmt: skip
+"""Modules that no contract has for itself."""
 WATCHED: Final = {
     str(file): f"vmm_conformance.{room}.{file.stem}"
     for room in ("checkers", "history")
     for file in sorted((ROOT / "vmm_conformance" / room).glob("*.py"))
 }
 """The modules that may be changed, by file."""
-LEFT_OUT: Final = ("__init__", "client", "judge")
-"""Modules of the checkers that are tried elsewhere or hold no rule."""
+LEFT_OUT: Final = ("__init__", "judge")
+"""Modules of the checkers that hold no rule."""
 
 
 def modules() -> list[str]:
     """The checkers that can be changed, and what they rest on of the history."""
     names = sorted(file.stem for file in (ROOT / "vmm_conformance" / "checkers").glob("*.py"))
-    return [name for name in names if name not in LEFT_OUT and name.split("_")[0] in CONTRACTS] + list(HISTORY)
+    return [name for name in names if name not in LEFT_OUT] + list(HISTORY)
 
 
 class Stored(NamedTuple):
@@ -115,7 +136,9 @@ class CheckerModule:
     @property
     def contracts(self) -> Sequence[str]:
         """The contracts that the module judges."""
-        return tuple(TESTS) if self.module in HISTORY else (CONTRACTS[self.module.split("_")[0]],)
+        if self.module in SHARED:
+            return SHARED[self.module].contracts
+        return (CONTRACTS[self.module.split("_")[0]],)
 
     @staticmethod
     def forget() -> None:
@@ -126,7 +149,8 @@ class CheckerModule:
     @property
     def tests(self) -> Sequence[str]:
         """The checkers' own tests."""
-        return ("tests/history", *chain(*TESTS.values())) if self.module in HISTORY else TESTS[self.contracts[0]]
+        own = SHARED[self.module].tests if self.module in SHARED else ()
+        return (*own, *chain(*(TESTS[contract] for contract in self.contracts)))
 
     def cases(self) -> Sequence[Case]:
         """The stored histories, short ones first."""
