@@ -57,9 +57,13 @@ class Devices(Machine):
         caller = self._caller
         if self.hip:
             return caller.device
-        if not caller.contexts:
+        contexts = caller.contexts
+        if not contexts:
             self.refuse(Status.INVALID_CONTEXT, "current context", "no context is current; set one first")
-        return self._device_of(caller.contexts[-1])
+        try:
+            return self._contexts[contexts[-1]]
+        except KeyError:
+            return self._device_of(contexts[-1])
 
     def _device_of(self, context: int) -> int:
         device = self._contexts.get(context)

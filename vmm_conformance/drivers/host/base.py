@@ -145,10 +145,13 @@ class Base:
             return device != peer and self.options.peers
 
     def mem_info(self, device: int = 0) -> MemoryInfo:
-        with self._lock:
+        # One number is read, which needs no lock.
+        if self._closed:
+            self._enter()
+        if not 0 <= device < self.device_count:
             self._check_location("mem_info", device)
-            total = self.options.capacity
-            return MemoryInfo(total - self._used[device], total)
+        total = self._capacity
+        return MemoryInfo(total - self._used[device], total)
 
     def address_range(self, address: int) -> Range:
         with self._lock:
