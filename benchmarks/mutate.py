@@ -1,7 +1,8 @@
 """Changes the reference and the checkers mechanically, one place at a time: what notices?
 
 Mutations are those of cosmic-ray's operators, and every statement left out. Each is loaded in a process of
-its own. docs/mutation.md says what it meets there, and has the result.
+its own. docs/mutation.md says what it meets there, and has the result. Exits 1 where a mutant is left that nothing
+notices and mutation/explained.jsonl does not explain.
 ``python benchmarks/mutate.py [--module NAME] [--jobs N] [--part N] [--lines FILE]``
 """
 
@@ -11,6 +12,7 @@ import argparse
 import json
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
@@ -20,8 +22,9 @@ from pathlib import Path
 from mutation.changes import Change, changes
 from mutation.checkers import CheckerModule
 from mutation.checkers import modules as checkers
+from mutation.explained import KINDS, Explanation, Key, explained, key, outdated
 from mutation.reference import MODULES, ReferenceModule
-from mutation.trial import COUNTS, FINDINGS, Outcome, Target, Trials
+from mutation.trial import FINDINGS, Outcome, Target, Trials, survived
 
 Targets = Mapping[str, Callable[[], Target]]
 Told = Callable[[Outcome], None]
@@ -53,18 +56,24 @@ def run(name: str, target: Target, wanted: argparse.Namespace, done: Sequence[Ou
             pass
 
 
-def lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
-    """A row of a table per module, then the survivors, one a line; last, those that only counts tell apart."""
-    yield "| module | mutants | verdict | findings | tests | counts | left |"
+def table(outcomes: Sequence[Outcome], known: Mapping[Key, Explanation]) -> Iterator[str]:
+    """A row per module: how many mutants what noticed, how many are explained, and how many are left."""
+    yield "| module | mutants | verdict | findings | tests | explained | left |"
     yield "|---|---|---|---|---|---|---|"
     for module in dict.fromkeys(outcome.module for outcome in outcomes):
-        own = [outcome.killed_by for outcome in outcomes if outcome.module == module]
-        rest = [own.count(word) for word in (FINDINGS, "tests", COUNTS, "")]
-        yield f"| `{module}` | {' | '.join(map(str, (len(own), len(own) - sum(rest), *rest)))} |"
-    for weak in ("", COUNTS):
-        for outcome in outcomes:
-            if outcome.killed_by == weak:
-                yield f"{outcome.module}.py:{outcome.line}: {outcome.operator}: {outcome.change} {weak}".rstrip()
+        own = [outcome for outcome in outcomes if outcome.module == module]
+        words = Counter(outcome.killed_by for outcome in own)
+        over = [outcome for outcome in own if survived(outcome)]
+        why = sum(key(outcome) in known for outcome in over)
+        verdict = len(own) - len(over) - words[FINDINGS] - words["tests"]
+        rest = (len(own), verdict, words[FINDINGS], words["tests"], why, len(over) - why)
+        yield f"| `{module}` | {' | '.join(map(str, rest))} |"
+
+
+def kinds(outcomes: Sequence[Outcome], known: Mapping[Key, Explanation]) -> Iterator[str]:
+    """How many of those that are explained are of each kind."""
+    counted = Counter(known[key(each)].kind for each in outcomes if survived(each) and key(each) in known)
+    yield from (f"| {kind} | {counted[kind]} | {text} |" for kind, text in KINDS.items() if counted[kind])
 
 
 def arguments() -> argparse.Namespace:
@@ -86,7 +95,7 @@ def arguments() -> argparse.Namespace:
     return parsed
 
 
-def main() -> None:
+def main() -> int:
     parsed = arguments()
     start = time.monotonic()
     outcomes: list[Outcome] = []
@@ -103,9 +112,17 @@ def main() -> None:
     for name, target in parsed.targets.items():
         run(name, target(), parsed, list(outcomes), told)
         print(f" {name}", file=sys.stderr)
-    print("\n".join(lines(outcomes)))
+    known = explained()
+    print("\n".join((*table(outcomes, known), "", *kinds(outcomes, known))))
+    left = [each for each in outcomes if survived(each) and key(each) not in known]
+    for each in left:
+        print(f"{each.module}.py:{each.line}: {each.operator}: {each.change} {each.killed_by}".rstrip())
+    if parsed.part == 1 and not parsed.operator:
+        for gone in outdated(outcomes, known):
+            print(f"explained, and there no more: {gone.module}: {gone.operator}: {gone.change}")
     print(f"{time.monotonic() - start:.0f} s")
+    return 1 if left else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -44,6 +44,11 @@ class Outcome:
     killed_by: str = ""
 
 
+def survived(outcome: Outcome) -> bool:
+    """Whether nothing noticed a mutant, or nothing but a number of witnesses changed."""
+    return outcome.killed_by in ("", COUNTS)
+
+
 class Case(NamedTuple):
     """Something a mutant meets, which returns a word for what is wrong, or nothing; and the lines it reaches."""
 

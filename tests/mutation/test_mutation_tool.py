@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,9 +12,13 @@ from types import ModuleType
 import pytest
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+from mutation import checkers
 from mutation.changes import changes, left_out
+from mutation.explained import explained, key, outdated
 from mutation.reach import statement_at, watching
+from mutation.reference import MODULES
 from mutation.swap import functions, swapped
+from mutation.trial import Outcome
 
 SOURCE = '''
 from functools import cache
@@ -114,3 +119,24 @@ def f(a, *, b):
         'if a.kind == "one" and a is None:',
         'if not a.kind == "one" or a is None:',
     }
+
+
+def test_what_is_explained_has_a_known_kind_and_is_found_by_its_text(tmp_path: Path) -> None:
+    one = {"module": "layout", "operator": "leave out", "change": "return -> pass", "kind": "speed"}
+    file = tmp_path / "explained.jsonl"
+    file.write_text(json.dumps(one) + "\n", "utf-8")
+    known = explained(file)
+    here, noticed = (Outcome("layout", "leave out", line, "return -> pass", by) for line, by in ((3, ""), (9, "tests")))
+    assert known[key(here)] == ("speed", "")
+    assert list(outdated([here], known)) == []
+    assert list(outdated([noticed], known)) == [key(noticed)]
+    assert list(outdated([Outcome("flags", "leave out", 3, "return -> pass")], known)) == []
+    file.write_text(json.dumps(one | {"kind": "nobody knows"}) + "\n", "utf-8")
+    with pytest.raises(ValueError, match=r"explained\.jsonl:1: kind 'nobody knows' is none of text, sign"):
+        explained(file)
+
+
+def test_all_that_is_explained_is_of_code_that_is_there() -> None:
+    """What a line becomes is found by its text, so a line that is changed takes its explanations with it."""
+    modules = {each.module for each in explained()}
+    assert modules <= {*MODULES, *(f"checkers/{name}" for name in checkers.modules())}
