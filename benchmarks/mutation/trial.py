@@ -27,6 +27,8 @@ from mutation.swap import caches, functions, swapped
 ROOT: Final = Path(__file__).parents[2]
 SECONDS: Final = 20
 """A mutant that takes longer than this, in processor time, counts as killed: it does not end."""
+BYTES: Final = 2 << 30
+"""One that wants more memory than this gets an error. What a host driver reserves is not counted."""
 NO_END: Final = "no end"
 FINDINGS, COUNTS = "findings", "counts"
 WEAK: Final = (FINDINGS, COUNTS)
@@ -161,6 +163,7 @@ def in_a_process(met: Callable[[], str]) -> str:
         os.close(receive)
         signal.alarm(10 * SECONDS)  # for one that waits
         resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+        resource.setrlimit(resource.RLIMIT_DATA, (BYTES, BYTES))
         try:
             word = met()
         except BaseException as error:
