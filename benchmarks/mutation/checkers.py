@@ -47,7 +47,8 @@ TESTS: Final = {
     "auto-threshold": ("tests/auto/test_auto_checker.py",),
     "driver": (
         "tests/driver_suite/test_driver_suite_checker.py", "tests/driver_suite/test_driver_checker_edges.py",
-        "tests/driver_suite/test_driver_bytes.py",
+        "tests/driver_suite/test_driver_bytes.py", "tests/driver_suite/test_driver_checker_blame.py",
+        "tests/driver_suite/test_driver_checker_open.py",
     ),
     "flags": ("tests/flags/test_checker.py",),
     "reservation": (
@@ -82,7 +83,9 @@ SHARED: Final = {
         ("allocator", "skip-remap", "vmm-allocator"),
         ("tests/allocator/test_series.py", "tests/skip_remap/test_step_series.py"),
     ),
-    "touching": Shared((), ("tests/judging/test_judge.py", "tests/proc/test_proc_reported.py")),
+    **dict.fromkeys(
+        ("driver_present", "touching"), Shared((), ("tests/judging/test_judge.py", "tests/proc/test_proc_reported.py"))
+    ),
 }  # fmt: skip
 """Modules that no contract has for itself."""
 WATCHED: Final = {

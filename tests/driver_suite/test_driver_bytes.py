@@ -85,6 +85,7 @@ def test_bytes_tell_whose_they_are(data: bytes, owners: list[Any]) -> None:
 
 def test_few_bytes_tell_nothing_and_what_was_copied_neither() -> None:
     assert list(written((0, b"abcdefg")).owners(b"abcdefg", OTHER)) == []
+    assert list(written((10, b"abcdefg")).owners(b"abcdefg", OTHER)) == []
     assert list(written((0, b"abcdefg")).owners(b"abcdefg", OTHER, 7)) == [ONE]
     assert list(written((0, b"abcdefghi")).owners(b"abcdefghi", OTHER)) == [ONE]
     for low, high, owners in (

@@ -10,7 +10,6 @@ from driver_stories import (
     NONE,
     READ,
     RW,
-    TOTAL,
     A,
     B,
     G,
@@ -110,19 +109,32 @@ CASES = [
     Case(1, "free", both(ONE, detach(A)), free(A, 1), refused(free(A, 1))),
     Case(2, "zero", NOTHING, granule(4096, 4096), granule(0, 4096)),
     Case(2, "odd", NOTHING, granule(4096, 4096), granule(3 * 4096, 3 * 4096)),
+    Case(2, "two-bits", NOTHING, granule(4096, 4096), granule(5 * 4096, 5 * 4096)),
+    Case(2, "no-answer", NOTHING, granule(4096, 4096), note("granularity", device=0, space=1, status=2)),
     Case(3, "swapped", NOTHING, granule(4096, 8192), granule(8192, 4096)),
     Case(4, "changes", granule(4096, 8192), granule(4096, 8192), granule(4096, 4096)),
     Case(5, "taken", NOTHING, shared("option", "INVALID_VALUE", "INVALID_VALUE"),
          shared("option", "INVALID_VALUE", "success, 4096")),
     Case(6, "same", NOTHING, granule(4096, 8192), granule(4096, 4096), {"larger": 8192}),
+    Case(6, "no-answer", NOTHING, granule(4096, 8192), note("granularity", device=0, space=1, status=2),
+         {"larger": 8192}),
+    Case(6, "not-asked-for", NOTHING, granule(4096, 4096), granule(4096, 8192), {"larger": G}),
     Case(7, "refused", NOTHING, reserve(A, 3), refused(reserve(A, 3))),
     Case(7, "base", NOTHING, reserve(A, 3), reserve(A + 8, 3)),
+    Case(7, "null", NOTHING, reserve(A, 3), reserve(0, 3)),
+    Case(7, "aligned", NOTHING, reserve(A, 3, alignment=G), reserve(A + 8, 3, alignment=G)),
+    Case(7, "aligned-refused", NOTHING, reserve(A, 3, alignment=G), refused(reserve(A, 3, alignment=G))),
+    Case(7, "to-a-byte", NOTHING, reserve(A, 3, alignment=1), refused(reserve(A, 3, alignment=1))),
     Case(8, "base", NOTHING, reserve(A, 1, alignment=8 * G), reserve(A + G, 1, alignment=8 * G)),
+    Case(8, "refused", NOTHING, reserve(A, 1, alignment=8 * G), refused(reserve(A, 1, alignment=8 * G))),
     Case(9, "overlap", reserve(A, 4), reserve(A + 4 * G, 1), reserve(A + 3 * G, 1)),
+    Case(9, "same", reserve(A + G, 1), reserve(A + 2 * G, 1), reserve(A + G, 1)),
     Case(9, "plain", call("alloc", 100, 0, 0, result=B), reserve(A, 1), reserve(B, 1)),
     Case(10, "rounds", NOTHING, refused(reserve(A, 0, size=G - 1)), reserve(A, 0, size=G - 1)),
     Case(10, "empty", NOTHING, refused(reserve(A, 0)), reserve(A, 0)),
     Case(10, "alignment", NOTHING, refused(reserve(A, 1, alignment=3)), reserve(A, 1, alignment=3)),
+    Case(10, "two-bits", NOTHING, refused(reserve(A, 1, alignment=5 * G)), reserve(A, 1, alignment=5 * G)),
+    Case(10, "negative", NOTHING, refused(reserve(A, 1, alignment=-G)), reserve(A, 1, alignment=-G)),
     Case(10, "code", NOTHING, refused(reserve(A, 0)), refused(reserve(A, 0), 2)),
     Case(10, "old-code", NOTHING, refused(reserve(A, 0), 2), refused(reserve(A, 0), 101), {"old_codes": True}),
     Case(11, "demand", reserve(A, 1), reserve(B, 1, hint=A), refused(reserve(B, 1, hint=A))),
@@ -140,6 +152,7 @@ CASES = [
     Case(17, "both", both(reserve(A, 1), reserve(A + G, 2)), refused(free(A, 3)), free(A, 3)),
     Case(18, "runs-out", NOTHING, turned(), turned(done=7, failed="reserve")),
     Case(18, "slows-down", NOTHING, turned(), turned(slower=2)),
+    Case(18, "slows-down-more", NOTHING, turned(), turned(slower=3)),
     Case(19, "create", memory(0), both(create(1, 3), memory(3)), both(create(1, 3), memory(0))),
     Case(19, "release", both(memory(0), create(1, 3), memory(3)), both(release(1), memory(0)),
          both(release(1), memory(3))),
@@ -149,6 +162,7 @@ CASES = [
     Case(20, "empty", memory(0), refused(create(1, 0)), create(1, 0)),
     Case(20, "whole", memory(0), create(1, 63), refused(create(1, 63))),
     Case(21, "device", memory(0), refused(create(1, device=1)), create(1, device=1)),
+    Case(21, "beyond", memory(0), refused(create(1, device=2)), create(1, device=2)),
     Case(21, "negative", memory(0), refused(create(1, device=-1)), create(1, device=-1)),
     Case(21, "space", memory(0), refused(create(1, space=77)), create(1, space=77)),
     Case(21, "code", NOTHING, refused(create(1, device=-1), 101), refused(create(1, device=-1), 2)),
@@ -173,6 +187,7 @@ CASES = [
     Case(27, "while-mapped", both(ONE, release(1)), refused(release(1)), release(1)),
     Case(28, "inside", ONE, retain(A + 9, 1), refused(retain(A + 9, 1))),
     Case(28, "other", both(create(9), ONE), retain(A, 1), retain(A, 9)),
+    Case(28, "older", both(create(1), mapped(handle=2)), retain(A, 2), retain(A, 1)),
     Case(29, "count", both(memory(0), create(1), reserve(A, 1), attach(A, 1), retain(A, 1), memory(1)),
          both(release(1), memory(1), detach(A), memory(1), release(1), memory(0)),
          both(release(1), detach(A), memory(0))),
@@ -192,13 +207,18 @@ CASES = [
     Case(35, "undeclared", SPARE, refused(attach(A + G, 2, 1, offset=G)), attach(A + G, 2, 1, offset=G)),
     Case(35, "declared", SPARE, attach(A + G, 2, 1, offset=G), refused(attach(A + G, 2, 1, offset=G)),
          {"map_offset": True}),
+    Case(35, "far", both(create(1, 4), reserve(A, 1)), attach(A, 1, 1, offset=2 * G),
+         refused(attach(A, 1, 1, offset=2 * G)), {"map_offset": True}),
     Case(36, "larger", both(create(1), reserve(A, 4)), refused(attach(A, 1, 2)), attach(A, 1, 2)),
+    Case(36, "offset", both(create(1, 3), reserve(A, 4)), refused(attach(A, 1, 3, offset=G)),
+         attach(A, 1, 3, offset=G), {"map_offset": True}),
     Case(37, "declared", SPARE, attach(A + G, 2, 1), refused(attach(A + G, 2, 1))),
     Case(37, "undeclared", SPARE, refused(attach(A + G, 2, 1)), attach(A + G, 2, 1), {"partial_map": False}),
     Case(38, "reference", both(memory(0), reserve(A, 1), create(1, 2), refused(attach(A, 1, 2)), memory(2)),
          both(release(1), memory(0)), both(release(1), memory(2))),
     Case(39, "written", both(TWO, put(A, X), put(A + G, Y)), got(A, X), got(A, Y)),
     Case(39, "fresh", both(TWO, put(A, X), put(A + G + 8, Y), got(A, X)), got(A + G, Z), got(A + G, X)),
+    Case(39, "inside", both(TWO, put(A, X)), got(A + G, Y + Z), got(A + G, Y + X)),
     Case(39, "handle", both(TWO, put(A, X)), both(create(3), put(A + G, Y), got(A, X)), create(1)),
     Case(40, "refused", TWO, detach(A), refused(detach(A))),
     Case(40, "still-there", both(TWO, detach(A)), untold(A), told(A, RW)),
@@ -210,6 +230,7 @@ CASES = [
     Case(41, "undeclared", TWO, refused(detach(A, 2)), detach(A, 2), {"unmap_spans_mappings": False}),
     Case(42, "part", row(2, 1), refused(detach(A)), detach(A)),
     Case(42, "skew", row(2, 2), refused(detach(A, 3)), detach(A, 3)),
+    Case(42, "skew-in-front", row(2, 2), refused(detach(A + G, 3)), detach(A + G, 3)),
     Case(42, "bytes", both(row(2), put(A, X), refused(detach(A + G))), got(A, X), got(A, Z)),
     Case(43, "hole", HOLE, refused(detach(A, 3)), detach(A, 3)),
     Case(43, "reserved", reserve(A, 1), refused(detach(A)), detach(A)),
@@ -224,6 +245,8 @@ CASES = [
     Case(46, "refused", both(mapped(granules=2), cycles(9), detach(A, 2)), attach(A, 1, 2), refused(attach(A, 1, 2))),
     Case(47, "differ", NOTHING, note("pieces", handles=3, size=3 * G, differ=-1),
          note("pieces", handles=3, size=3 * G, differ=G)),
+    Case(47, "first", NOTHING, note("pieces", handles=3, size=3 * G, differ=-1),
+         note("pieces", handles=3, size=3 * G, differ=0)),
     Case(48, "default", both(reserve(A, 1), create(1), attach(A, 1)), told(A, NONE), told(A, RW)),
     Case(49, "read", both(reserve(A, 1), create(1), attach(A, 1)), refused(call("read", A, 8, None)), got(A, X)),
     Case(49, "write", both(ONE, grant(A, 1, NONE)), refused(call("write", A, X, None)), put(A, X)),
@@ -273,6 +296,10 @@ CASES = [
     Case(63, "bytes", both(BRIDGE, put(A + G - 4, X)), got(A + G - 4, X), got(A + G - 4, b"xxxxzzzz"), BRIDGES),
     Case(64, "reservation", mapped(room=2), call("address_range", A + 9, result=(A, G)),
          call("address_range", A + 9, result=(A, 3 * G))),
+    Case(64, "granule", mapped(granules=2), call("address_range", A + 9, result=(A, 2 * G)),
+         call("address_range", A + 9, result=(A, G))),
+    Case(64, "refused", ONE, call("address_range", A, result=(A, G)),
+         refused(call("address_range", A, result=(A, G)))),
     Case(65, "given", NOTHING, shared("legacy", "any error", "NOT_SUPPORTED"),
          shared("legacy", "any error", "success, b''")),
     Case(66, "flags", NOTHING, shared("export", "INVALID_VALUE", "INVALID_VALUE"),
@@ -289,6 +316,8 @@ CASES = [
          both(detach(A), memory(1))),
     Case(73, "one-each", NOTHING, note("descriptors", handles=32, more=1, left=0),
          note("descriptors", handles=32, more=32, left=0)),
+    Case(73, "half", NOTHING, note("descriptors", handles=32, more=15, left=15),
+         note("descriptors", handles=32, more=16, left=15)),
     Case(73, "stay", NOTHING, note("descriptors", handles=32, more=1, left=0),
          note("descriptors", handles=32, more=1, left=32)),
     Case(74, "fault", both(STREAM, ONE), put(A, X, 77), put(A, X, 77, fault=FAULT)),
@@ -353,8 +382,9 @@ def test_what_threads_have_broken_is_not_judged_any_more() -> None:
     assert [f.invariant for f in judge(story(ONE, threads("no"), told(A, READ), memory(9))).findings] == ["DRIVER-77"]
 
 
-def test_a_call_that_is_refused_beside_a_held_stream_for_another_reason_is_judged_by_its_own_rule() -> None:
-    found = judge(story(note("held", stream=77), refused(reserve(A, 1), 2))).findings
+@pytest.mark.parametrize("status", [2, 999])
+def test_a_call_refused_beside_a_held_stream_for_another_reason_is_judged_by_its_own_rule(status: int) -> None:
+    found = judge(story(note("held", stream=77), refused(reserve(A, 1), status))).findings
     assert [finding.invariant for finding in found] == ["DRIVER-7"]
 
 
@@ -397,26 +427,32 @@ def test_any_error_is_a_refusal() -> None:
 
 
 def test_free_memory_of_a_real_device_may_be_a_little_off() -> None:
-    noise = both(memory(0), create(1), call("mem_info", 0, result=(TOTAL - 100, TOTAL)))
-    result = judge(story(noise, real=True))
-    assert result.findings == []
-    assert not result.witnesses["DRIVER-19"]
-    assert judge(story(noise)).findings
+    def later(taken: int) -> Line:
+        begin, end = (call("mem_info", 0, result=((1 << 30) - some, 1 << 30)) for some in (0, taken))
+        return both(begin, create(1), end)
+
+    for taken in (100, G + (4 << 20)):
+        result = judge(story(later(taken), real=True))
+        assert result.findings == []
+        assert not result.witnesses["DRIVER-19"]
+        assert judge(story(later(taken))).findings
+    assert judge(story(later(G + (4 << 20) + 1), real=True)).findings
 
 
 def test_peers_that_cannot_reach_each_other_are_not_judged() -> None:
-    lines = (ONE, grant(A, 1, RW, 1))
-    for line in (lines[1], refused(lines[1])):
+    given = grant(A, 1, RW, 1)
+    for line in (given, refused(given), both(given, told(A, NONE, 1))):
         history = story(ONE, line, devices=2)
         history.header["peers"] = ()
         assert judge(history).findings == []
 
 
 def test_rights_of_another_device_let_the_host_in_or_not() -> None:
-    """Drivers differ in whose rights a copy by the host goes by."""
-    before = both(mapped(right=NONE), grant(A, 1, RW, 1))
-    for line in (put(A, X), refused(call("write", A, X, None))):
-        assert judge(story(before, line, devices=2)).findings == []
+    """Drivers differ in whose rights a copy by the host goes by, also where it touches other memory too."""
+    before = both(row(1, 1), grant(A + G, 1, NONE), grant(A + G, 1, RW, 1))
+    for address in (A + G, A + G - 4):
+        for line in (put(address, X), refused(call("write", address, X, None))):
+            assert judge(story(before, line, devices=2)).findings == []
 
 
 def test_bytes_that_a_copy_moved_are_known_where_they_went() -> None:

@@ -42,14 +42,17 @@ def judge(history: History) -> Judge:
 
 
 class _Court(Visitor):
-    """Hears every event once, before and after the state takes it in."""
+    """Hears every event once, before and after the state takes it in.
+
+    ``_captured`` says whether calls on memory were made in the capture that is under way; it is None while none is.
+    """
 
     def __init__(self, history: History, replay: Replay, facts: Facts, verdict: Judge) -> None:
         state = replay.state
         self._judge = verdict
         self._facts = facts
         self._state = state
-        self._trails = Trails(state, verdict, facts.minimum or 1)
+        self._trails = Trails(state, verdict, facts.minimum)
         self._rules = Rules(facts, state, self._trails)
         self._accounting = Accounting(facts, state, self._trails, verdict)
         self._rules.free = self._accounting.free
@@ -58,8 +61,7 @@ class _Court(Visitor):
         self._granularities: dict[tuple[int, int], Any] = {}
         self._ruling = OPEN
         self._refused: Event | None = None
-        self._capturing = False
-        self._calls_in_capture = 0
+        self._captured: bool | None = None
         self._lost = facts.minimum == 0
         self._accepted = self._listeners()
 
@@ -98,11 +100,9 @@ class _Court(Visitor):
         kind = event.kind
         if kind == "note":
             self._note(event)
-        elif self._lost:
-            return
-        elif kind == "ran":
+        elif kind == "ran" and not self._lost:
             self._data.ran(event)
-        elif kind in CALLS:
+        elif kind in CALLS and not self._lost:
             self._call(event, self._ruling)
 
     def finish(self) -> None:
@@ -152,7 +152,7 @@ class _Court(Visitor):
             self._compare_code(event, ruling)
         elif ruling.accept:
             self._expect_accepted(event, ruling)
-        elif event.kind == "graph_end" and self._calls_in_capture:
+        elif event.kind == "graph_end" and self._captured:
             self._answer(event, (DURING_CAPTURE,), event.status == 0, "success, as calls on memory are no part of it")
         elif event.kind == "mem_info" and self._refused is not None:
             self._answer(event, (NOT_STICKY,), event.status == 0, "success, whatever was refused before")
@@ -167,8 +167,8 @@ class _Court(Visitor):
 
     def _expect_accepted(self, event: Event, ruling: Ruling) -> None:
         tags = ruling.accept
-        if self._capturing:
-            self._calls_in_capture += 1
+        if self._captured is not None:
+            self._captured = True
             self._judge.witness(DURING_CAPTURE)
             if event.status in _CAPTURE_CODES:
                 tags = (DURING_CAPTURE,)
@@ -268,12 +268,10 @@ class _Court(Visitor):
     # -- capture
 
     def _capture_begun(self, event: Event) -> None:
-        self._capturing = True
-        self._calls_in_capture = 0
+        self._captured = False
 
     def _capture_ended(self, event: Event) -> None:
-        self._capturing = False
-        self._calls_in_capture = 0
+        self._captured = None
 
     # -- notes
 

@@ -62,7 +62,7 @@ class Data:
         self._jobs: dict[int, Job] = {}
         self._early: dict[int, Event] = {}
         self._just_ran: list[Job] = []
-        self._next: Job | None = None
+        self._next: Job
 
     # -- rulings
 
@@ -95,16 +95,18 @@ class Data:
         return Ruling((), (seam,) if len(parts) > 1 else rulings[0].accept)
 
     def _rule_part(self, part: Part, writes: bool, stream: int | None) -> Ruling:
+        device = part.memory.device if stream is None else self._streams.get(stream)
+        if device is None:
+            return OPEN  # of a stream that nobody has created it is not known whose rights count
         view = self._trails.views.get(part.mapping) if part.mapping else None
         if view is None:
-            device = part.memory.device if stream is None else self._streams.get(stream, -1)
             return Ruling((), (LIFE_CYCLE,)) if device == part.memory.device else OPEN
         start = view.mapping.address - view.mapping.offset
         low, high = start + part.low, start + part.high
         if stream is None:
             sure, most = right_of_host(view, low, high, self._facts)
         else:
-            sure = most = view.least(self._streams.get(stream, -1), low, high)
+            sure = most = view.least(device, low, high)
         if most == Access.NONE:
             return Ruling((NO_ACCESS,))
         if not writes or sure == Access.READ_WRITE:
@@ -120,9 +122,7 @@ class Data:
 
     def submitted(self, event: Event) -> None:
         """A call that moves bytes was accepted: it has run already, or will."""
-        job, self._next = self._next, None
-        if job is None or job.event is not event:
-            return
+        job = self._next
         for other in self._jobs.values():
             if other.stream != job.stream and _conflict(other, job):
                 other.unclear = job.unclear = True
@@ -257,15 +257,13 @@ class Data:
 
     def _check_part(self, job: Job, ran: Event, part: Part, data: bytes, seam: str) -> None:
         chunks = self.contents.known(part.memory, part.low, part.high)
-        good = True
         for chunk in chunks:
             got = data[chunk.low - part.low : chunk.high - part.low]
             if got == chunk.data:
                 self._right(job, part, chunk, seam)
             else:
-                good = False
                 self._wrong(job, ran, part, chunk, got, seam)
-        if good and len(data) >= 8 and not chunks:
+        if len(data) >= 8 and not chunks:
             self._unknown(ran, part, data)
 
     def _unknown(self, ran: Event, part: Part, data: bytes) -> None:

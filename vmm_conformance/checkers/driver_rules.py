@@ -79,7 +79,7 @@ class Rules:
     # -- reservations
 
     def _reserve(self, size: int, alignment: int, hint: int) -> Ruling:
-        if size <= 0 or size % self._granule or alignment < 0 or alignment & (alignment - 1):
+        if size <= 0 or size % self._granule or alignment & (alignment - 1):
             return _refuse("DRIVER-10")
         if hint:
             return _accept("DRIVER-11")
@@ -149,11 +149,12 @@ class Rules:
         wrong = [*self._shape(address, size, memory.size, offset), *self._target(address, size)]
         if wrong:
             return _refuse(*wrong)
-        part = size + offset < memory.size or offset
         if offset and not self._facts.capabilities.partial_map:
             return OPEN  # declared, but not how much of the handle then has to be mapped
-        if part:
-            return _accept("DRIVER-35" if offset else "DRIVER-37")
+        if offset:
+            return _accept("DRIVER-35")
+        if size < memory.size:
+            return _accept("DRIVER-37")
         return _accept(*self._map_tags(address, size, handle))
 
     def _shape(self, address: int, size: int, whole: int, offset: int) -> list[str]:
@@ -250,8 +251,7 @@ class Rules:
         view = self._trails.view_at(address)
         if view is not None:
             return _accept(*blamed(view.access.culprit, ("DRIVER-58",)))
-        _, tags = self._trails.unmapped.get(address, (0, ()))
-        return _refuse(*(tags or ("DRIVER-58",)))
+        return _refuse(*self._trails.unmapped.get(address, ("DRIVER-58",)))
 
     def _address_range(self, address: int) -> Ruling:
         return _accept("DRIVER-64") if self._state.mapping_at(address) else OPEN
@@ -269,8 +269,7 @@ def right_of_host(view: View, low: int, high: int, facts: Facts) -> tuple[int, i
     where nobody has any it is allowed nowhere.
     """
     rights = [view.least(device, low, high) for device in range(facts.devices)]
-    owner = view.mapping.memory.device
-    return (rights[owner] if owner < len(rights) else 0), max(rights)
+    return rights[view.mapping.memory.device], max(rights)
 
 
 def _coverage(mappings: list[Mapping], address: int, size: int) -> tuple[bool, bool]:

@@ -71,10 +71,9 @@ class Trail:
     @property
     def culprit(self) -> Suspect | None:
         """The call to blame: the latest, but of several that nothing was seen of since, one that was accepted."""
-        if len(self.suspects) > 1:
-            for suspect in reversed(self.suspects):
-                if not suspect.proven and suspect.event.status == 0:
-                    return suspect
+        for suspect in reversed(self.suspects):
+            if not suspect.proven and suspect.event.status == 0:
+                return suspect
         return self.suspects[-1] if self.suspects else None
 
 
@@ -108,7 +107,7 @@ class View:
             return 0
         start = (low - self.mapping.address) // self.granule
         end = (high - 1 - self.mapping.address) // self.granule
-        return min(granules[start : end + 1], default=0)
+        return min(granules[start : end + 1])
 
     def grant(self, device: int, access: int, low: int, high: int) -> None:
         """Set the rights of ``device`` between the addresses ``low`` and ``high``."""
@@ -155,10 +154,10 @@ class Trails:
         self.views: dict[Mapping, View] = {}
         self.pasts: dict[Memory, Past] = {}
         self.ended: list[View] = []
-        self.unmapped: dict[int, tuple[int, Tags]] = {}
+        self.unmapped: dict[int, Tags] = {}
         self.spanned: set[Reservation] = set()
         self.refused_frees: dict[Reservation, str] = {}
-        self.freed: dict[int, int] = {}
+        self.freed: set[int] = set()
         self.times: dict[tuple[int, Memory], int] = {}
         self._judge = judge
         self._granule = granule
@@ -252,7 +251,7 @@ class Trails:
             view = self.views.pop(mapping, None)
             if view is not None:
                 self.ended = [v for v in self.ended[-20:] if not _overlap(v.mapping, mapping)] + [view]
-            self.unmapped[mapping.address] = (mapping.size, tags)
+            self.unmapped[mapping.address] = tags
         reservation = gone[0].reservation if gone else None
         if reservation is not None and len(gone) > 1:
             self.spanned.add(reservation)
@@ -294,9 +293,9 @@ class Trails:
 
     def address_freed(self, event: Event) -> None:
         """A reservation went."""
-        self.freed[event.args[0]] = event.args[1]
-        low, high = event.args[0], event.args[0] + event.args[1]
-        self.ended = [view for view in self.ended if not low <= view.mapping.address < high]
+        low, size = event.args
+        self.freed.add(low)
+        self.ended = [view for view in self.ended if not low <= view.mapping.address < low + size]
 
 
 def later(one: Suspect | None, other: Suspect | None) -> Suspect | None:
