@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import _lru_cache_wrapper
 from types import FrameType
 from typing import Any
 
@@ -15,8 +16,9 @@ Lines = Mapping[str, frozenset[int]]
 
 @contextmanager
 def watching(files: Iterable[str]) -> Iterator[dict[str, set[int]]]:
-    """Fills what it yields with the lines of ``files`` that are reached inside."""
+    """Fills what it yields with the lines of ``files`` that are reached inside, where nothing is remembered yet."""
     reached: dict[str, set[int]] = {file: set() for file in files}
+    _forget_results(reached)
     known: dict[str, Callable[[FrameType, str, Any], Any]] = {}
     for file, lines in reached.items():
         known[file] = _keeping(lines)
@@ -26,6 +28,14 @@ def watching(files: Iterable[str]) -> Iterator[dict[str, set[int]]]:
         yield reached
     finally:
         sys.settrace(before)
+
+
+def _forget_results(files: Container[str]) -> None:
+    """A function that remembers what it has returned to somebody else is not entered, though a change of it shows."""
+    modules = [each for each in sys.modules.values() if getattr(each, "__file__", None) in files]
+    for each in (each for module in modules for each in vars(module).values()):
+        if isinstance(each, _lru_cache_wrapper):
+            each.cache_clear()
 
 
 def _keeping(lines: set[int]) -> Callable[[FrameType, str, Any], Any]:

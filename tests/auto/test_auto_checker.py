@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from questions import BOUNDS, COSTS, DEVICE, Asked, Then, asked, broken, judged
 
@@ -48,6 +50,7 @@ BAD = [
     ),
     ("AUTO-170", "another answer", [PICKED, asked(SMALL_AND_LARGE, 64, (0,))], "had another answer before"),
     ("AUTO-170", "cutoff alone", [PICKED, asked(SMALL_AND_LARGE, 4095, (0, 1, 3))], "had another answer before"),
+    ("AUTO-170", "a larger cutoff", [PICKED, asked(SMALL_AND_LARGE, 5000, (0, 1, 3))], "had another answer before"),
     ("AUTO-170", "by the order", [PICKED, asked(SMALL_AND_LARGE[::-1], 64, (3,))], "had another answer before"),
     ("AUTO-171", "less with more", [asked((64,), 64, (0,)), asked((64,), 0, (), free=1 << 30)], "less is copied with"),
     ("AUTO-171", "asked downwards", [asked((64,), 0, (), free=1 << 30), asked((64,), 64, (0,))], "less is copied with"),
@@ -57,6 +60,7 @@ BAD = [
     ("AUTO-174", "refused", [Asked((64,), REFUSED)], "a question was not answered"),
     ("AUTO-174", "an empty slice", [asked((0, 64), 64, (0, 1))], "slices that are not empty"),
     ("AUTO-174", "twice", [asked((64,), 64, (0, 0))], "ascending indices"),
+    ("AUTO-174", "descending", [asked((64, 64), 64, (1, 0))], "ascending indices"),
     ("AUTO-174", "no such slice", [asked((64,), 64, (0, 1))], "ascending indices"),
     ("AUTO-174", "negative", [asked((64,), -1, ())], "no less than 0 bytes"),
     ("AUTO-175", "one of two", [asked((64, 64), 64, (0,))], "of 2 slices of 64 bytes 1 are selected"),
@@ -90,8 +94,9 @@ def test_bad(id, name, steps, message):
 
 
 def test_a_usual_mix_is_good_as_a_whole():
-    small = tuple(index for index, size in enumerate(MANY) if size <= 4096)
-    verdicts = judged(Asked(MANY, Choice(4096, small), USUAL, USUAL_COSTS), bounds=None)
+    slices = (*MANY, 1)
+    small = tuple(index for index, size in enumerate(slices) if size <= 4096)
+    verdicts = judged(Asked(slices, Choice(4096, small), USUAL, USUAL_COSTS), bounds=None)
     assert verdicts.findings == []
     assert verdicts.witnesses["AUTO-178"] == 1
 
@@ -106,9 +111,6 @@ VACUOUS = [
     ("AUTO-175", [asked((64, 128, 128), 64, (0,))]),
     ("AUTO-176", [asked((0,), 0, ()), asked((), 0, ())]),
     ("AUTO-177", [asked((64,), 64, (0,)), asked((64,), 0, (), bandwidth=0)]),
-    ("AUTO-178", [Asked(MANY, Choice(0, ()), USUAL, CopyCosts(0.1, 0.005, 1 / 256))]),
-    ("AUTO-178", [Asked(MANY, Choice(0, ()), DEVICE, USUAL_COSTS)]),
-    ("AUTO-178", [Asked((*MANY, 8192), Choice(0, ()), USUAL, USUAL_COSTS)]),
 ]
 
 
@@ -117,13 +119,67 @@ def test_vacuous(id, steps):
     assert judged(*steps).witnesses[id] == 0
 
 
+SMALL = (0, MIB, *([1, 4096] * 250))
+USUAL_RANGES = [
+    ("bandwidth", (3_000_000_000_000, 8_000_000_000_000), (2_999_999_999_999, 8_000_000_000_001)),
+    ("capacity", (64_000_000_000, 384_000_000_000), (63_999_999_999, 384_000_000_001)),
+    ("alignment", (1, 4096), (8192,)),
+    ("remap_ms", (0.6, 3.0), (0.1, 0.59, 3.01)),
+    ("copy_ms", (0.001, 0.005), (0.0009, 0.0051)),
+    ("copy_share", (1 / 256, 1 / 250), (1 / 257, 1 / 249)),
+    ("slices", (SMALL[:102], SMALL), (SMALL[:101], (*SMALL, 1))),
+    ("slices", ((*MANY, 0), (*MANY, 1), (*MANY, 4096), (*MANY, MIB)), ((*MANY, 4097), (*MANY, MIB - 1))),
+]
+"""What is the same with one figure changed: as it is usual, and as it is not."""
+
+
+@pytest.mark.parametrize(("figure", "inside", "outside"), USUAL_RANGES)
+def test_what_is_usual_ends_with_its_ranges(figure, inside, outside):
+    for value in (*inside, *outside):
+        device, costs = ({figure: value} if hasattr(each, figure) else {} for each in (USUAL, USUAL_COSTS))
+        slices = value if figure == "slices" else MANY
+        question = Asked(slices, Choice(0, ()), replace(USUAL, **device), replace(USUAL_COSTS, **costs))
+        assert judged(question, bounds=None).witnesses["AUTO-178"] == (value in inside), value
+
+
+SLOW = replace(DEVICE, bandwidth=100_000)
+"""A byte takes 1 ms each way."""
+HALF = CopyCosts(remap_ms=1e9, copy_ms=0.5, copy_share=0.01)
+BY_HAND = [
+    ("a step", 10.0, 9.9, "step_ms", Asked((2, 2), Choice(2, (0, 1)), SLOW, HALF)),
+    ("shadows of one byte", 1.0, 0.9, "free_share", asked((1,) * 3, 1, (0, 1, 2), free=3, alignment=1)),
+    ("a millionth", 1.0, 0.9, "free_share", asked((10_000_010,), 10**8, (0,), free=10_000_000, alignment=1)),
+    ("shadows where no alignment is known", 1.0, 0.9, "free_share", asked((1,), 1, (0,), free=1, alignment=0)),
+]
+
+
+@pytest.mark.parametrize(("name", "kept", "broken_by", "bound", "asked"), BY_HAND, ids=[name for name, *_ in BY_HAND])
+def test_what_is_copied_costs_what_the_model_says(name, kept, broken_by, bound, asked):
+    wide = AutoBounds(slice_share=1.0, step_ms=1e9, free_share=1.0)
+    assert "AUTO-156" not in broken(judged(asked, bounds=replace(wide, **{bound: kept})))
+    assert "AUTO-156" in broken(judged(asked, bounds=replace(wide, **{bound: broken_by})))
+
+
+def test_one_slice_more_is_counted_with_those_that_are_copied():
+    """The smaller one takes 5 ms, and both take 12."""
+    one = Asked((2, 3), Choice(2, (0,)), SLOW, HALF)
+    for step_ms, more in ((11.9, False), (12.1, True)):
+        bounds = AutoBounds(slice_share=1.0, step_ms=step_ms, free_share=1.0)
+        assert ("AUTO-177" in broken(judged(one, bounds=bounds))) is more
+
+
+def test_there_is_no_room_where_all_that_is_free_is_put_aside():
+    bounds = AutoBounds(slice_share=1.0, step_ms=1.0, free_share=1.0, reserve_share=0.5)
+    assert "AUTO-156" in broken(judged(asked((1,), 1, (0,), free=1, alignment=1), bounds=bounds))
+
+
 def test_a_bound_is_judged_beyond_rounding_only():
     slack = CopyCosts(remap_ms=(2 * COSTS.copy_ms + 0.2) / BOUNDS.slice_share, copy_ms=0.005, copy_share=0.01)
     exact = 4_000_000  # 0.1 ms one way
-    for size, fine in ((exact, True), (exact + 1, True), (exact + 100, False), (exact - 1, True)):
+    for size, fine in ((exact, True), (exact + 1, True), (exact + 6, False), (exact - 1, True)):
         verdicts = judged(Asked((size,), Choice(size, (0,)), DEVICE, slack))
         assert ("AUTO-156" not in broken(verdicts)) is fine, size
-    for size, fine in ((exact, True), (exact + 100, True), (exact - 1, True), (exact - 100, False)):
+    for size, fine in ((exact, True), (exact + 100, True), (exact - 1, True), (exact - 6, False)):
         verdicts = judged(Asked((size,), Choice(0, ()), DEVICE, slack))
         assert ("AUTO-177" not in broken(verdicts)) is fine, size
 
@@ -134,6 +190,22 @@ def test_ties_by_index_are_good_where_declared():
     assert broken(judged(first)) == {"AUTO-175", "AUTO-176"}
     assert broken(judged(asked([64] * 3, 64, (1,), free=2100), ties="index")) == {"AUTO-175"}
     assert broken(judged(asked([64] * 3, 64, (0,)), ties="index")) == {"AUTO-177"}
+    assert broken(judged(asked([64] * 3, 64, (0,), free=4200), ties="index")) == {"AUTO-177"}, "one more has room"
+
+
+@pytest.mark.parametrize(
+    ("slices", "selected", "good"),
+    [((32, 64), (0,), True), ((64, 128), (0, 1), False), ((32, 64, 64), (1,), False)],
+    ids=["none of the tie", "one above the cutoff", "none below the cutoff"],
+)
+def test_a_tie_may_be_split_at_the_cutoff_and_nowhere_else(slices, selected, good):
+    assert ("AUTO-176" not in broken(judged(asked(slices, 64, selected), ties="index"))) is good
+
+
+@pytest.mark.parametrize(("before", "after"), [((0,), (0, 1)), ((0, 1), (0,))])
+def test_another_part_of_a_tie_is_another_answer(before, after):
+    answers = [asked((64, 64), 64, selected) for selected in (before, after)]
+    assert "AUTO-170" in broken(judged(*answers, ties="index"))
 
 
 def test_without_declared_bounds_the_weakest_hold():

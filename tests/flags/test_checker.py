@@ -37,6 +37,8 @@ def refused(message: str, code: str = "INVALID_ARGUMENT") -> tuple[str, dict[str
     return "refused", {"code": code, "message": message}
 
 
+PLUS = options(None, "+5")
+SEVEN: Step = (options("1", "7"), gave(True, 7))
 RAISED = ("raised", {"code": "ValueError", "message": "invalid literal"})
 
 
@@ -80,6 +82,18 @@ GOOD: list[tuple[str, Revision, list[Step], dict[str, int]]] = [
         [(variables(None, "+5"), gave(True, 0, "+5?"))],
         {"FLAG-149": 1, "FLAG-151": 1, "FLAG-165": 1},
     ),
+    (
+        "a warning may escape a text",
+        BYTES,
+        [(variables(None, "4\u017f"), gave(True, 0, "4\\u017f is no number"))],
+        {"FLAG-149": 1, "FLAG-151": 1, "FLAG-165": 1},
+    ),
+    (
+        "a warning may escape control characters alone",
+        BYTES,
+        [(variables(None, "4\u017f\n"), gave(True, 0, "4\u017f\\n is no number"))],
+        {"FLAG-149": 1, "FLAG-151": 1, "FLAG-165": 1},
+    ),
     ("one is auto", AUTO, [(variables(None, "1"), gave(True, "auto"))], {"FLAG-151": 1, "FLAG-155": 1}),
     ("one is one", BYTES, [(variables(None, "1"), gave(True, 1))], {"FLAG-149": 1, "FLAG-151": 1}),
     (
@@ -92,12 +106,28 @@ GOOD: list[tuple[str, Revision, list[Step], dict[str, int]]] = [
     ("option", FLAGS, [(options("TRUE", "-5"), gave(True, 0))], {"FLAG-148": 1, "FLAG-150": 1, "FLAG-154": 1}),
     ("refusal", FLAGS, [(options("1", "4M"), refused("no integer: 4M"))], {"FLAG-150": 1}),
     ("refusal of either", FLAGS, [(options("junk", "4M"), refused("not a bool: 'junk'"))], {"FLAG-148": 1}),
+    (
+        "a refusal is about the text that it quotes first",
+        FLAGS,
+        [(options("junk", "4M"), refused("not a bool: 'junk' (nor is 4M)"))],
+        {"FLAG-148": 1},
+    ),
+    ("below 64 bits", FLAGS, [(options(None, str(-(2**63) - 1)), refused(f"{-(2**63) - 1}: low"))], {"FLAG-150": 1}),
     ("overflow is refused", FLAGS, [(options(None, str(2**63)), refused(f"{2**63}: too large"))], {"FLAG-150": 1}),
     (
         "per call",
         FLAGS,
         [(options("0"), gave(False, 0)), (options("1"), gave(True, 0)), NEW, (options("1"), gave(True, 0))],
         {"FLAG-148": 3, "FLAG-151": 3, "FLAG-152": 1},
+    ),
+    *(
+        (
+            f"per call behind one on {platform}",
+            FLAGS,
+            [(options("1", "7", platform), gave(False, 0)), SEVEN, NEW, SEVEN],
+            {"FLAG-147": 1, "FLAG-148": 2, "FLAG-150": 2, "FLAG-152": 1},
+        )
+        for platform in ("CUDA", "rocm")
     ),
     ("the environment is no option", FLAGS, [(variables("0", "7"), gave(True, 0))], {"FLAG-151": 2}),
 ]
@@ -115,6 +145,8 @@ def test_right_histories_have_witnesses_and_no_finding(
 BAD: list[tuple[str, Revision, list[Step], set[str]]] = [
     ("no gate", BYTES, [(variables(None, None, "CUDA"), gave(True, 0))], {"FLAG-147"}),
     ("the gate raises", AUTO, [(variables(None, None, "CUDA"), RAISED)], {"FLAG-147"}),
+    ("junk elsewhere", FLAGS, [(options("junk", None, "CUDA"), gave(True, 0))], {"FLAG-147"}),
+    ("refused elsewhere", FLAGS, [(options("1", None, "CUDA"), refused("CUDA"))], {"FLAG-147"}),
     ("any case of ROCM", FLAGS, [(options(None, "7", "rocm"), gave(False, 7))], {"FLAG-147"}),
     ("off is on", BYTES, [(variables("off"), gave(True, 0))], {"FLAG-148"}),
     ("one for true", BYTES, [(variables("on"), gave(1, 0))], {"FLAG-148"}),
@@ -125,10 +157,15 @@ BAD: list[tuple[str, Revision, list[Step], set[str]]] = [
     ("trailing blank", BYTES, [(variables(None, "12 "), gave(True, 12))], {"FLAG-149"}),
     ("overflow", BYTES, [(variables(None, "9" * 30), gave(True, 2**64 - 1))], {"FLAG-149"}),
     ("thousands of digits", BYTES, [(variables(None, "9" * 5000), gave(True, 2**64 - 1))], {"FLAG-149"}),
+    ("just beyond 64 bits", BYTES, [(variables(None, str(2**64)), gave(True, 2**64))], {"FLAG-149"}),
+    ("beyond 64 bits", BYTES, [(variables(None, str(2**64 + 1)), gave(True, 2**64 + 1))], {"FLAG-149"}),
+    ("just beyond 63 bits", FLAGS, [(options(None, str(2**63)), gave(True, 2**63))], {"FLAG-150"}),
+    ("refuses the least", FLAGS, [(options(None, str(-(2**63))), refused(str(-(2**63))))], {"FLAG-150"}),
     ("underscore", FLAGS, [(options(None, "1_000"), gave(True, 1000))], {"FLAG-150"}),
     ("quotes nothing", FLAGS, [(options(None, "junk"), refused("no integer"))], {"FLAG-150"}),
     ("quotes in part", FLAGS, [(options(None, "f"), refused("bad flag"))], {"FLAG-150"}),
     ("wrong code", FLAGS, [(options(None, "junk"), refused("junk", "INTERNAL"))], {"FLAG-150"}),
+    ("another wrong code", FLAGS, [(options(None, "junk"), refused("junk", "UNIMPLEMENTED"))], {"FLAG-150"}),
     ("refuses a good option", FLAGS, [(options("true"), refused("true"))], {"FLAG-148"}),
     ("refuses nothing", FLAGS, [(options(), refused(""))], {"FLAG-151"}),
     ("-1 wraps", BYTES, [(variables(None, "-1"), gave(True, 2**64 - 1))], {"FLAG-149", "FLAG-154"}),
@@ -157,6 +194,12 @@ BAD: list[tuple[str, Revision, list[Step], set[str]]] = [
         FLAGS,
         [(options("0"), gave(False, 0)), (options("1"), gave(False, 0)), NEW, (options("1"), gave(True, 0))],
         {"FLAG-152", "FLAG-148"},
+    ),
+    (
+        "refuses when alone",
+        FLAGS,
+        [(options("0"), gave(False, 0)), (PLUS, gave(True, 5)), NEW, (PLUS, refused("+5"))],
+        {"FLAG-152"},
     ),
 ]
 
@@ -189,6 +232,18 @@ VACUOUS: list[tuple[str, Revision, list[Step], set[str]]] = [
         "options that differ and are not repeated",
         FLAGS,
         [(options("0"), gave(False, 0)), (options("1"), gave(True, 0))],
+        {"FLAG-152"},
+    ),
+    (
+        "options that mean the same",
+        FLAGS,
+        [(options("0"), gave(False, 0)), (options("false"), gave(False, 0)), NEW, (options("false"), gave(False, 0))],
+        {"FLAG-152"},
+    ),
+    (
+        "options that may all be refused",
+        FLAGS,
+        [(options(None, "+7"), refused("+7")), (PLUS, refused("+5")), NEW, (PLUS, refused("+5"))],
         {"FLAG-152"},
     ),
     (

@@ -45,6 +45,11 @@ class Counter:
     @staticmethod
     def count(numbers):
         return sum(1 for number in numbers if number)
+
+
+@cache
+def remembered(number):
+    return small(number)
 '''
 
 
@@ -73,6 +78,14 @@ def test_lines_that_are_reached_are_seen_and_no_others(module: ModuleType) -> No
         assert module.Counter.count([1, 0]) == 1
     assert {11, 14, 25} <= reached[file]
     assert 13 not in reached[file]
+
+
+def test_what_was_remembered_before_hides_no_line(module: ModuleType) -> None:
+    file = str(module.__file__)
+    for _ in range(2):
+        with watching([file]) as reached:
+            assert module.remembered(1)
+        assert {14, 30} <= reached[file]
 
 
 @pytest.mark.parametrize(

@@ -78,8 +78,6 @@ class Expected(NamedTuple):
 
     def excludes(self, other: Expected) -> bool:
         """Whether no outcome is allowed by both."""
-        if self.must_refuse or other.must_refuse:
-            return not (self.can_refuse and other.can_refuse)
         if self.can_refuse and other.can_refuse:
             return False
         return any(not any(a.holds(value) for value in b.values) for a, b in zip(self, other, strict=True))
