@@ -164,11 +164,12 @@ class Caller:
             return None
         device, (reservation, offset, size) = alias.block.device, alias.slice
         room = reservation.range.size - offset - size if reservation is not None else 0
-        other = size + self.granule if room >= self.granule else size - self.granule
-        step = self.granule if size > self.granule else 1
+        part = size > self.granule  # of a larger alias a part, of one granule more than it has
+        other = size - self.granule if part else size + self.granule
+        step = self.granule if part else 1
         made: dict[ops.Target, Callable[[], tuple[int, Slice] | None]] = {
             ops.Target.ALIAS: lambda: (device, alias.slice),
-            ops.Target.SIZE: lambda: (device, Slice(reservation, offset, other)) if other > 0 else None,
+            ops.Target.SIZE: lambda: (device, Slice(reservation, offset, other)) if other - size <= room else None,
             ops.Target.INTERIOR: lambda: (device, Slice(reservation, offset + step, max(1, size - step))),
             ops.Target.DEVICE: lambda: (self.elsewhere(device), alias.slice),
         }

@@ -299,16 +299,35 @@ class UnmapsTwice(DeviceVmmAllocator):
                 raise
 
 
-@mutant(66)
-class UnmapsParts(DeviceVmmAllocator):
-    """Unmaps an alias, whatever size is named."""
+class _NamesItsOwnSize(DeviceVmmAllocator):
+    """Unmaps an alias with a size of its own choice."""
+
+    def chosen(self, asked: int, has: int) -> int:
+        """The size that is unmapped where one was asked for, and the alias has another."""
+        raise NotImplementedError
 
     def unmap(self, ordinal: int, reservation: AddressReservation | None, offset: int, size: int) -> None:
         device = self.devices.get(ordinal)
         if device is not None and reservation is not None and size:
             found = device.table.at(reservation.range.address + offset)
-            size = found.extent.size if isinstance(found, Alias) else size
+            size = self.chosen(size, found.extent.size) if isinstance(found, Alias) else size
         super().unmap(ordinal, reservation, offset, size)
+
+
+@mutant(66)
+class UnmapsParts(_NamesItsOwnSize):
+    """Unmaps the whole of an alias where a part of it is named."""
+
+    def chosen(self, asked: int, has: int) -> int:
+        return max(asked, has)
+
+
+@mutant(66)
+class UnmapsMore(_NamesItsOwnSize):
+    """Unmaps an alias where more than it is named."""
+
+    def chosen(self, asked: int, has: int) -> int:
+        return min(asked, has)
 
 
 @mutant(66)

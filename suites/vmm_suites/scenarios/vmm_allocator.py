@@ -161,7 +161,7 @@ ROLES: Final = (
         (
             *(Allocate(2 * G), Map(0), Unmap(0, Target.FREE), Unmap(0, Target.SIZE), Unmap(0, Target.INTERIOR)),
             *(Use(0, True), Unmap(0), Unmap(0, Target.AGAIN), Synchronize(), Unmap(0, Target.AGAIN), Map(0)),
-            Use(0, True),
+            *(Use(0, True), Allocate(G), Map(1, 1), Unmap(1, Target.SIZE), Use(1, True)),
         ), (66,), "unmaps that must be refused, before and after the one that must not",
     ),
     scenario(
