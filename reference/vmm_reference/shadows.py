@@ -84,11 +84,9 @@ class Shadows:
     def writable(self, buffer: Buffer) -> bool:
         """Whether the caller's own rights let the device write ``buffer`` (SHADOW-160).
 
-        Plain memory has no rights of its own: there the declared use decides alone. Where the driver refuses to
-        say what the rights are, its error ends the step; a guess could write what must not be written.
+        Where the driver refuses to say what the rights are, its error ends the step; a guess could write what
+        must not be written.
         """
-        if buffer.handle is None:
-            return True
         return self.driver.get_access(buffer.address, self.device) == Access.READ_WRITE
 
     def free(self) -> None:

@@ -6,7 +6,17 @@ from collections.abc import Iterator
 
 import pytest
 
-from vmm_conformance.contracts import Block, Code, Driver, DriverError, DriverOptions, Live, Status, SubjectError
+from vmm_conformance.contracts import (
+    Access,
+    Block,
+    Code,
+    Driver,
+    DriverError,
+    DriverOptions,
+    Live,
+    Status,
+    SubjectError,
+)
 from vmm_conformance.drivers.host import HostDriver
 from vmm_conformance.history.events import History
 from vmm_conformance.running.recorder import Recorder
@@ -18,15 +28,15 @@ G = 4096
 class World:
     """An allocator on a driver of eight granules, and a stream."""
 
-    def __init__(self) -> None:
-        self.host = HostDriver(DriverOptions(capacity=8 * G))
+    def __init__(self, devices: int = 1) -> None:
+        self.host = HostDriver(DriverOptions(capacity=8 * G, devices=devices))
         self.recorder = Recorder(self.host, History())
         self.driver: Driver = self.recorder.subject
         self.allocator = ExpandableAllocator(self.driver, 0)
         self.stream = self.host.stream_create()
 
-    def fail(self, kind: str, k: int = 1) -> None:
-        self.recorder.faults.inject(kind, k, Status.UNKNOWN)
+    def fail(self, kind: str, k: int = 1, status: Status = Status.UNKNOWN) -> None:
+        self.recorder.faults.inject(kind, k, status)
 
     def allocate(self, granules: int = 1) -> Block:
         return self.allocator.allocate(granules * G, stream=self.stream)
@@ -134,11 +144,12 @@ def test_what_was_freed_first_is_waited_for_and_nothing_else(world: World) -> No
     assert [freed.stream for freed in world.allocator.freed] == [streams[1]]
 
 
-def test_another_error_than_short_memory_takes_nothing_from_anybody(world: World) -> None:
+@pytest.mark.parametrize("status", [Status.UNKNOWN, Status.INVALID_VALUE])
+def test_another_error_than_short_memory_takes_nothing_from_anybody(world: World, status: Status) -> None:
     world.free(world.allocate(2))
     world.host.stream_synchronize(world.stream)
     before = world.committed()
-    world.fail("create")
+    world.fail("create", status=status)
     with pytest.raises(DriverError, match="create"):
         world.allocator.allocate(G, stream=world.host.stream_create())
     assert world.committed() == before == 2
@@ -210,26 +221,56 @@ def test_a_block_between_others_moves_and_its_contents_are_copied(world: World) 
     assert world.allocate().address == block.address
 
 
-def test_bytes_behind_that_another_stream_may_still_use_are_not_grown_over(world: World) -> None:
+def test_a_block_grows_over_exactly_the_bytes_between_two_others(world: World) -> None:
+    first, block, freed, _ = (world.allocate() for _ in range(4))
+    world.free(freed)
+    assert grow(world, block, 2).address == block.address == first.address + G
+
+
+@pytest.mark.parametrize("older", [False, True])
+def test_bytes_behind_that_another_stream_may_still_use_are_not_grown_over(world: World, older: bool) -> None:
+    """Which of two streams was made first says nothing about their work."""
+    streams = [world.stream, world.host.stream_create()]
+    other, world.stream = streams if older else reversed(streams)
     block, freed = world.allocate(), world.allocate()
     for _ in range(9):
         world.host.launch(world.stream)
     world.free(freed)
-    other = world.host.stream_create()
     grown = world.allocator.grow(block, 2 * G, stream=other)
     assert grown.address != block.address
     assert grow(world, world.allocator.allocate(10, stream=other), 1).committed == G
 
 
+def test_the_last_bytes_of_a_segment_are_used(world: World) -> None:
+    assert world.allocate(4).address + 4 * G == world.allocate(4).address
+    assert world.allocator.statistics().reserved == 8 * G
+
+
+def test_peers_that_reach_the_memory_may_use_it() -> None:
+    world = World(devices=2)
+    block = world.allocate()
+    assert [world.host.get_access(block.address, device) for device in (0, 1)] == [Access.READ_WRITE] * 2
+    world.allocator.close()
+    world.host.close()
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
 @pytest.mark.parametrize("kind", ["create", "map", "set_access", "event_create", "copy"])
-def test_a_growth_that_fails_changes_nothing(world: World, kind: str) -> None:
-    block, _ = world.allocate(), world.allocate()
+def test_a_growth_that_fails_changes_nothing(world: World, kind: str, elsewhere: bool) -> None:
+    """Not what is idle either, and no event is kept; on another stream it would have a segment of its own."""
+    freed, block, _ = (world.allocate() for _ in range(3))
+    world.free(freed)
+    world.host.stream_synchronize(world.stream)
     before = world.host.live(), world.allocator.statistics()
+    if elsewhere:
+        world.stream = world.host.stream_create()
     world.fail(kind)
     with pytest.raises(DriverError, match=kind):
-        grow(world, block, 2)
+        grow(world, block, 3)
     assert (world.host.live(), world.allocator.statistics()) == before
-    assert grow(world, block, 2).size == 2 * G
+    made = [(event.kind, event.status) for event in world.recorder.history]
+    assert made.count(("event_create", 0)) == made.count(("event_destroy", 0))
+    assert grow(world, block, 3).size == 3 * G
 
 
 def test_a_moved_block_whose_old_bytes_cannot_be_marked_is_there_all_the_same(world: World) -> None:
@@ -255,9 +296,21 @@ def test_address_space_has_an_end(world: World, monkeypatch: pytest.MonkeyPatch)
     first, _ = (world.allocator.allocate(G, stream=stream) for stream in streams[:2])
     with pytest.raises(SubjectError, match=rf"{8 * G} bytes of address space beside {16 * G} are more than {16 * G}"):
         world.allocator.allocate(G, stream=streams[2])
+    for _ in range(9):
+        world.host.launch(streams[0])
     world.allocator.deallocate(first, stream=streams[0])
+    with pytest.raises(SubjectError, match="bytes of address space beside"):
+        world.allocator.allocate(G, stream=streams[2])
     world.host.stream_synchronize(streams[0])
     assert world.allocator.allocate(G, stream=streams[2]).size == G
+    assert world.allocator.statistics().reserved == 16 * G
+
+
+def test_address_space_is_used_to_the_last_byte(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vmm_reference.expandable.ADDRESSES", 2)
+    world.free(world.allocate())
+    world.host.stream_synchronize(world.stream)
+    world.allocator.allocate(G, stream=world.host.stream_create())
     assert world.allocator.statistics().reserved == 16 * G
 
 

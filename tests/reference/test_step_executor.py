@@ -132,12 +132,13 @@ def test_persistent_addresses_never_change(world: World) -> None:
     assert [place.size for place in world.tables[1]] == [20, 10, 0]
 
 
-def test_a_constant_that_moves_is_refused(world: World) -> None:
+@pytest.mark.parametrize("up", [True, False])
+def test_a_constant_that_moves_is_refused(world: World, up: bool) -> None:
     executor = world.executor([Slot(), Slot(constant=True)])
-    buffers = [world.buffer(10), world.buffer(10)]
-    world.step(executor, buffers)
+    first, low, high = sorted(world.buffer(10) for _ in range(3))
+    world.step(executor, [first, low if up else high])
     with pytest.raises(SubjectError, match=r"slot 1: a constant moved from 0x.* to 0x"):
-        world.step(executor, [buffers[0], world.buffer(10)])
+        world.step(executor, [first, high if up else low])
 
 
 def test_an_empty_slot_has_no_place() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from vmm_world import G, World, at, make, refusal
 
-from vmm_conformance.contracts import Access, Code, DriverError, DriverOptions, Range
+from vmm_conformance.contracts import Access, Code, DriverError, DriverOptions, Range, Status
 from vmm_conformance.drivers.host import HostDriver
 from vmm_reference.timeline import Timeline
 from vmm_reference.vmm_allocator import WAITS
@@ -146,6 +146,19 @@ def test_reclaim_frees_eleven_tenths_and_no_more(short: World) -> None:
         short.allocator.deallocate(0, each)
     assert short.allocator.allocate(0, 10 * G).size == 10 * G
     assert [short.allocator.raw_allocation(0, each) is not None for each in made] == [False] * 11 + [True]
+
+
+def test_an_error_that_is_not_short_memory_reclaims_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = world.allocator.allocate(0, G)
+    world.allocator.deallocate(0, made)
+
+    def refuse(*_: object, **__: object) -> int:
+        raise DriverError(Status.INVALID_VALUE, "create", "on purpose")
+
+    monkeypatch.setattr(world.driver.driver, "create", refuse)
+    with pytest.raises(DriverError, match="on purpose"):
+        world.allocator.allocate(0, 2 * G)
+    assert world.allocator.raw_allocation(0, made) is not None
 
 
 def test_peers_that_reach_the_memory_may_use_it(world: World) -> None:
