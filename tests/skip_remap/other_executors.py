@@ -78,7 +78,8 @@ class CopiesBothWays(Shadows):
 
     def written(self, buffers: Sequence[Buffer]) -> list[int]:
         bound = [buffer.allocation for buffer in buffers]
-        alone = [i for i in self.addresses if bound.count(bound[i]) == 1 and self.writable(buffers[i])]
+        alone = [i for i in self.addresses if bound.count(bound[i]) == 1]
+        alone = [i for i in alone if buffers[i].size and self.writable(buffers[i])]
         return sorted({*alone, *super().written(buffers)})
 
 
