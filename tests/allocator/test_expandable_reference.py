@@ -241,6 +241,14 @@ def test_bytes_behind_that_another_stream_may_still_use_are_not_grown_over(world
     assert grow(world, world.allocator.allocate(10, stream=other), 1).committed == G
 
 
+def test_bytes_that_a_stream_has_freed_are_used_again_on_it_at_once(world: World) -> None:
+    block = world.allocate()
+    for _ in range(9):
+        world.host.launch(world.stream)
+    world.free(block)
+    assert world.allocate().address == block.address
+
+
 def test_the_last_bytes_of_a_segment_are_used(world: World) -> None:
     assert world.allocate(4).address + 4 * G == world.allocate(4).address
     assert world.allocator.statistics().reserved == 8 * G

@@ -146,6 +146,12 @@ def test_lowering_rights_is_judged_and_ends_nothing(line: Line) -> None:
     assert unmapped(line) == [(work.seq, line.count - 1)]
 
 
+def test_taking_rights_from_who_has_none_lowers_nothing(line: Line) -> None:
+    line.work(ONE, writes=A)
+    line("set_access", A, G, ((1, 0),))
+    assert line.hazards() == []
+
+
 def test_new_memory_at_an_old_address_has_no_past(line: Line) -> None:
     line.work(ONE, reads=A)
     line("unmap", A, G)
@@ -222,6 +228,16 @@ def test_the_host_races_with_what_it_has_not_waited_for(line: Line) -> None:
     line("stream_synchronize", ONE)
     line("write", A, b"12345678", None, result=3)
     assert line.races() == []
+
+
+def test_a_stream_whose_number_comes_back_is_behind_nothing(line: Line) -> None:
+    line.work(ONE, writes=A)
+    line("event_record", E1, ONE)
+    line("stream_wait_event", TWO, E1)
+    line("stream_destroy", TWO)
+    line("stream_create", 0, result=TWO)
+    line.work(TWO, writes=A)
+    assert len(line.races()) == 1
 
 
 def test_a_stream_whose_number_comes_back_counts_on(line: Line) -> None:
