@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from by_hand import BASE, CLOSE, FIRST, REMAP, SHADOWS, STEADY, Hand
 from told import Stories, Story, check_right, check_vacuous, check_wrong
 
 from vmm_conformance.contracts import Range, Use
-from vmm_suites.scenarios.steps import G, plan, reads, shadowed
+from vmm_conformance.history.events import FIELDS
+from vmm_suites.scenarios.steps import G, ids, plan, reads, shadowed
 
 RIGHT, WRONG, VACUOUS = Stories(), Stories(), Stories()
 FAILED = {"outcome": "raise-after", "status": "raised", "look": False}
 UNRECORDED = ("acquire", "create_event", "map", "copy_in", "execute")
-SECOND_EVENT = 950
+SECOND_EVENT, OWN = 950, 5000
 
 # -- right ones
 
@@ -113,6 +116,36 @@ def keeps_what_the_driver_does_not_take(h: Hand) -> None:
     h.drain()
 
 
+def references(*changes: str) -> Callable[[Hand], None]:
+    """What a subject does in a step with the handle of its buffer, or one that it makes itself with `create`."""
+
+    def tell(h: Hand) -> None:
+        a = h.buffer(G)
+        handle = OWN if "create" in changes else a.handle
+        calls = {
+            "create": lambda: h.subject("create", G, 0, 0, result=handle),
+            "retain": lambda: h.subject("retain", a.address, result=handle),
+            "release": lambda: h.subject("release", handle),
+        }
+        h.step(a, phases=(*FIRST, *(calls[change] for change in changes)))
+        h.close()
+        h.drain()
+
+    return tell
+
+
+RIGHT("164", plan(G))(references("retain", "release"))
+RIGHT("164", plan(G))(references("create", "retain", "release", "release"))
+
+
+@RIGHT("164", shadowed(64))
+def what_is_refused_outside_of_close_is_not_for_close_to_answer(h: Hand) -> None:
+    h.step(h.buffer(64))
+    h.close()
+    h.subject("free", BASE + SHADOWS, status=1)
+    h.drain()
+
+
 @RIGHT("164", plan(G))
 def memory_freed_by_its_owner_lives_on_until_close(h: Hand) -> None:
     a = h.buffer(G)
@@ -142,6 +175,36 @@ def asks_and_does_not_listen(h: Hand) -> None:
 def takes_rights_away_without_waiting(h: Hand) -> None:
     h.step(h.buffer(G), look=False)
     h.step(h.buffer(G), phases=(lambda: h.subject("set_access", BASE, G, ((0, 0),)), *REMAP))
+
+
+@WRONG("85 88", plan(G))
+def unmaps_what_the_caller_looks_at(h: Hand) -> None:
+    """The work is no step's: the caller looks at its buffer."""
+    a = h.buffer(G)
+    h.step(a)
+    h.step(a, phases=(lambda: h.subject("unmap", a.address, G), *STEADY), look=False)
+
+
+@WRONG("88", plan(G))
+def records_rightly_and_does_not_wait(h: Hand) -> None:
+    """A record before execution takes nothing from the one behind it."""
+    h.step(h.buffer(G), phases=(*FIRST[:3], "record", "execute", "record"), look=False)
+    h.step(h.buffer(G), phases=REMAP[1:])
+
+
+def records_elsewhere(stream: int) -> Callable[[Hand], None]:
+    """A record before execution on another stream says nothing of what is recorded on this one: nothing is."""
+
+    def tell(h: Hand) -> None:
+        elsewhere = lambda: h.subject("event_record", 900, 3 - stream)  # noqa: E731 - a phase
+        h.step(h.buffer(G), phases=(*FIRST[:3], elsewhere, "execute"), stream=stream, look=False)
+        h.step(h.buffer(G), phases=REMAP, stream=stream)
+
+    return tell
+
+
+WRONG("88", plan(G), streams=2)(records_elsewhere(1))
+WRONG("88", plan(G), streams=2)(records_elsewhere(2))
 
 
 @WRONG("89", plan(G))
@@ -196,6 +259,14 @@ def copies_in_on_another_stream(h: Hand) -> None:
 def copies_back_on_the_host(h: Hand) -> None:
     a = h.buffer(64)
     h.step(a, phases=(*FIRST[:-2], lambda: h.copy_back(stream=None), "record"), look=False)
+
+
+@WRONG("109", shadowed(64))
+def copies_back_behind_execution_and_not_before_what_comes_then(h: Hand) -> None:
+    a = h.buffer(64)
+    h.harness("stream_create", 0, result=7)
+    wait = lambda: h.subject("stream_wait_event", 7, 900)  # noqa: E731 - a phase
+    h.step(a, phases=(*FIRST[:-2], "record", wait, lambda: h.copy_back(stream=7)))
 
 
 @WRONG("109 117", shadowed(64))
@@ -273,11 +344,23 @@ def keeps_the_range(h: Hand) -> None:
 
 
 @WRONG("164", plan(G))
-def keeps_a_reference(h: Hand) -> None:
-    a = h.buffer(G)
-    h.step(a, phases=(*FIRST, lambda: h.subject("retain", a.address, result=a.handle)))
+def keeps_a_stream_with_the_number_of_its_event(h: Hand) -> None:
+    h.step(h.buffer(G), phases=(lambda: h.subject("stream_create", 0, result=900), *FIRST))
     h.close()
     h.drain()
+
+
+@WRONG("164", plan(G))
+def keeps_a_mapping_though_only_the_range_could_not_be_given_back(h: Hand) -> None:
+    h.step(h.buffer(G))
+    h.close("wait", lambda: h.fails("address_free", BASE, G), "destroy_event")
+    h.drain()
+
+
+WRONG("164", plan(G))(references("retain"))
+WRONG("164", plan(G))(references("create"))
+WRONG("164", plan(G))(references("create", "retain", "release"))
+WRONG("164", plan(G))(references("retain", "retain", "release"))
 
 
 @WRONG("164", plan(G))
@@ -351,6 +434,52 @@ def the_caller_unmaps(h: Hand) -> None:
     a = h.buffer(G)
     h.harness("launch", 1, (Range(a.address, 8),), (), (), result=h.number())
     h.free(a)
+
+
+ALL = ("unmap", "free_range", "free_shadows", "destroy_event", "release", "destroy_stream")
+
+
+@pytest.mark.parametrize(
+    ("failing", "kept", "broken"),
+    [
+        ("event_synchronize", ALL, ()),
+        ("event_query", ALL, ()),
+        ("stream_query", ALL, ()),
+        ("unmap", ("unmap", "free_range", "release"), ()),
+        ("unmap", ("free_shadows",), (116, 164)),
+        ("unmap", ("destroy_event",), (164,)),
+        ("address_free", ("free_range",), ()),
+        ("address_free", ("release",), (164,)),
+        ("release", ("release",), ()),
+        ("release", ("destroy_event",), (164,)),
+        ("free", ("free_shadows",), ()),
+        ("free", ("free_range",), (164,)),
+        ("event_destroy", ("destroy_event",), ()),
+        ("event_destroy", ("destroy_stream",), (164,)),
+        ("stream_destroy", ("destroy_stream",), ()),
+        ("stream_destroy", ("destroy_event",), (164,)),
+        ("map", ("destroy_event",), (164,)),
+        ("map", (), (164,)),
+    ],
+)
+def test_a_failure_excuses_what_is_kept_for_its_sake_and_that_close_tells_of_it(
+    failing: str, kept: tuple[str, ...], broken: tuple[int, ...]
+) -> None:
+    hand = Hand(shadowed(64, G))
+    stream = lambda: hand.subject("stream_create", 0, result=OWN)  # noqa: E731 - a phase
+    handle = lambda: hand.subject("create", G, 0, 0, result=OWN)  # noqa: E731 - a phase
+    hand.step(hand.buffer(64), hand.buffer(G), phases=(*FIRST, stream, handle))
+    hand.harness("device_synchronize", 0)
+    giving = {
+        **{name: name for name in ALL},
+        "release": lambda: hand.subject("release", OWN),
+        "destroy_stream": lambda: hand.subject("stream_destroy", OWN),
+    }
+    fails = lambda: hand.fails(failing, *(0 for _ in FIELDS[failing]))  # noqa: E731 - a phase
+    hand.close(fails, *(phase for name, phase in giving.items() if name not in kept), status="refused")
+    hand.drain()
+    numbers = {finding.invariant for finding in hand.judged().findings}
+    assert numbers == set(ids(" ".join(map(str, broken))))
 
 
 @pytest.mark.parametrize("story", RIGHT.rows)

@@ -232,6 +232,13 @@ def leaves_a_range_behind(h: Hand) -> None:
     h.step(h.buffer(G), phases=(map_fails,), **SHORT)
 
 
+@WRONG("96", plan(G))
+def leaves_a_reference_behind(h: Hand) -> None:
+    a = h.buffer(G)
+    retain = lambda: h.subject("retain", a.address, result=a.handle)  # noqa: E731 - a phase
+    h.step(a, phases=(retain, lambda: h.fails("map", BASE, G, a.handle, 0)), **SHORT)
+
+
 @WRONG("86 97", plan(G))
 def executes_what_has_outgrown_its_slot(h: Hand) -> None:
     h.step(h.buffer(G))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from by_hand import BASE, REMAP, RW, STEADY, Hand
 from told import Stories, Story, check_right, check_vacuous, check_wrong
 
+from vmm_conformance.contracts import Access, Buffer
 from vmm_conformance.programs.skip_remap import SlotPlan
 from vmm_suites.scenarios.steps import G, plan, shadowed
 
@@ -97,6 +100,18 @@ def skip_off_maps_all(h: Hand) -> None:
     h.step(a, b, phases=REMAP)
 
 
+@RIGHT("91", plan(G, G, skip_remap=False))
+def skip_off_maps_even_what_is_not_in_use(h: Hand) -> None:
+    a, b = h.buffer(G), h.buffer(G)
+    h.step(a, b)
+    b_again = lambda: h.subject("map", h.places[1], G, b.handle, 0)  # noqa: E731 - a phase
+    h.step(a, h.buffer(0), phases=("wait", both_unmapped(h), "map", b_again, *STEADY))
+
+
+def both_unmapped(h: Hand) -> Callable[[], object]:
+    return lambda: h.subject("unmap", BASE, 2 * G)
+
+
 @RIGHT("97", plan(1))
 def grows_within_its_granule(h: Hand) -> None:
     h.step(h.buffer(1))
@@ -121,6 +136,20 @@ def waits_for_nothing(h: Hand) -> None:
     a = h.buffer(G)
     h.step(a)
     h.step(a, phases=("wait", *STEADY))
+
+
+@WRONG("85", plan(G))
+def waits_for_nothing_long_after_a_failure(h: Hand) -> None:
+    a = h.buffer(G)
+    h.step(a)
+    a_record_fails(h, a)
+    h.step(a, phases=("wait", *STEADY))
+    h.step(a, phases=("wait", *STEADY))
+
+
+def a_record_fails(h: Hand, a: Buffer) -> None:
+    failing = lambda: h.fails("event_record", 900, 1)  # noqa: E731 - a phase
+    h.step(a, phases=("execute", failing), status="refused", code="UNKNOWN", look=False)
 
 
 @WRONG("85", plan(G))
@@ -156,6 +185,23 @@ def maps_a_part(h: Hand) -> None:
 
 
 @WRONG("86", plan(G))
+def grants_writing_at_the_next_step(h: Hand) -> None:
+    """Only the first is wrong: what cannot be written has still to be remapped."""
+    a = h.buffer(G)
+    read = lambda: h.subject("set_access", BASE, G, ((0, Access.READ),))  # noqa: E731 - a phase
+    h.step(a, phases=("acquire", "create_event", lambda: h.map_one(0), read, *STEADY))
+    h.step(a, phases=REMAP)
+
+
+@WRONG("86", plan(2 * G))
+def maps_the_rest_at_the_next_step(h: Hand) -> None:
+    """Only the first is wrong: what does not show whole has still to be remapped."""
+    a = h.buffer(2 * G)
+    h.step(a, phases=("acquire", "create_event", lambda: h.map_one(0, size=G), "grant", *STEADY))
+    h.step(a, phases=REMAP)
+
+
+@WRONG("86", plan(G))
 def grants_nothing(h: Hand) -> None:
     h.step(h.buffer(G), phases=("acquire", lambda: h.map_one(0), *STEADY))
 
@@ -167,6 +213,18 @@ def compares_addresses(h: Hand) -> None:
     h.harness("stream_synchronize", 1)
     h.free(a)
     h.step(h.buffer(G, at=a.address), phases=STEADY)
+
+
+@WRONG("86 87", plan(G))
+def compares_addresses_when_the_older_memory_comes_back(h: Hand) -> None:
+    a = h.buffer(G)
+    h.harness("unmap", a.address, G)
+    b = h.buffer(G, at=a.address)
+    h.step(b)
+    h.harness("stream_synchronize", 1)
+    h.free(b)
+    h.harness("map", a.address, G, a.handle, 0)
+    h.step(a, phases=STEADY)
 
 
 @WRONG("91", plan(G))
@@ -255,7 +313,18 @@ def behind_a_failure(h: Hand) -> None:
     """A subject may look again at what it has after a call that failed."""
     a = h.buffer(G)
     h.step(a)
-    h.step(a, phases=("execute", lambda: h.fails("event_record", 900, 1)), status="refused", code="UNKNOWN", look=False)
+    a_record_fails(h, a)
+    h.step(a, phases=("wait", *STEADY))
+
+
+@VACUOUS("85", plan(G), plan(G))
+def behind_a_failure_and_a_step_of_another_executable(h: Hand) -> None:
+    a = h.buffer(G)
+    h.step(a)
+    a_record_fails(h, a)
+    h.turn_to(1)
+    h.step(h.buffer(G))
+    h.turn_to(0)
     h.step(a, phases=("wait", *STEADY))
 
 

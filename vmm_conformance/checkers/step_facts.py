@@ -10,7 +10,7 @@ from vmm_conformance.contracts import Buffer, Range, Use
 from vmm_conformance.history.events import CALLS, SUBJECT, WORK, Event
 from vmm_conformance.history.ordering import Hazard, Race
 from vmm_conformance.history.replay import Replay, Visitor
-from vmm_conformance.history.state import Mapping, Memory, Reservation, State
+from vmm_conformance.history.state import Memory, Reservation, State
 
 SYNCS = frozenset({"stream_synchronize", "event_synchronize", "device_synchronize"})
 FREEING = frozenset({"unmap", "address_free", "release", "free", "event_destroy", "stream_destroy"})
@@ -26,7 +26,6 @@ class Place:
 
     kind: str
     memory: Memory | None = None
-    mapping: Mapping | None = None
     reservation: Reservation | None = None
     rights: int = 0
     covered: bool = False
@@ -134,8 +133,10 @@ class Facts(Visitor):
         self.struck: set[str] = set()
         self.closing: int | None = None
         self.close_calls: list[Event] = []
-        self.events_made: dict[int, Event] = {}
-        self.retained: dict[int, int] = {}
+        self.made: dict[tuple[str, int], int] = {}
+        """The subject's events and streams, by kind and number, and the calls that made them."""
+        self.references: dict[int, list[int]] = {}
+        """The calls by which the subject came to the references that it holds, by handle."""
         self.left: list[tuple[str, str]] = []
         self.spaces = spaces
         self._order = replay.order
@@ -191,14 +192,13 @@ class Facts(Visitor):
         if event.kind == "unmap":
             self.unmaps.append((event, step))
         elif event.kind in ("event_create", "stream_create"):
-            self.events_made[event.result] = event
+            self.made[event.kind.removesuffix("_create"), event.result] = event.seq
         elif event.kind in ("event_destroy", "stream_destroy"):
-            self.events_made.pop(event.args[0], None)
-        elif event.kind in ("retain", "release"):
-            handle = event.result if event.kind == "retain" else event.args[0]
-            self.retained[handle] = self.retained.get(handle, 0) + (1 if event.kind == "retain" else -1)
-        elif event.kind == "create":
-            self.retained[event.result] = 1
+            self.made.pop((event.kind.removesuffix("_destroy"), event.args[0]), None)
+        elif event.kind in ("create", "retain"):
+            self.references.setdefault(event.result, []).append(event.seq)
+        elif event.kind == "release":
+            del self.references.get(event.args[0], [])[-1:]
 
     def _take(self, hazard: Hazard, step: Step | None) -> None:
         user = self.work_step.get(hazard.use.event.seq)
@@ -294,10 +294,11 @@ class Facts(Visitor):
             return Place("nothing", reservation=reservation)
         if memory is None:  # the subject's calls cannot be seen: its class is the one the slot should have
             return Place("shadow" if track.small(slot, buffer.size) else "mapped")
-        kind = "shadow" if memory.who == SUBJECT else "mapped"
-        rights = mapping.rights.get(track.device, 0) if mapping else 3
-        end = mapping.address + mapping.size if mapping else memory.address + memory.size
-        return Place(kind, memory, mapping, reservation, rights, entry.address + entry.size <= end)
+        place = Place("shadow" if memory.who == SUBJECT else "mapped", memory, reservation)
+        if mapping is not None:
+            place.rights = mapping.rights.get(track.device, 0)
+            place.covered = entry.address + entry.size <= mapping.address + mapping.size
+        return place
 
     def _end(self, event: Event, details: dict[str, Any]) -> None:
         step = self._open.pop(event.thread)
@@ -320,11 +321,10 @@ class Facts(Visitor):
         found = [("reservation", f"reservation of {r.size} bytes", r.who, r.made) for r in state.reservations.values()]
         found += [("mapping", f"mapping of {m.size} bytes", m.who, m.made) for m in state.mappings]
         found += [("allocation", f"allocation of {a.size} bytes", a.who, a.made) for a in state.allocations]
+        found += [(kind, kind, SUBJECT, made) for (kind, _), made in self.made.items()]
         found += [
-            (event.kind.removesuffix("_create"), event.kind.removesuffix("_create"), SUBJECT, event.seq)
-            for event in self.events_made.values()
+            ("handle", f"reference to handle {handle}", SUBJECT, made)
+            for handle, references in self.references.items()
+            for made in references
         ]
-        held = [(kind, what) for kind, what, who, made in found if who == SUBJECT and made >= since]
-        if since == 0:
-            held += [("handle", f"{n} reference(s) to handle {h}") for h, n in sorted(self.retained.items()) if n > 0]
-        return held
+        return [(kind, what) for kind, what, who, made in found if who == SUBJECT and made >= since]

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from vmm_conformance.checkers.judge import Judge
 from vmm_conformance.checkers.step_facts import FREEING, SYNCS, Facts, Step, TakenAway
 from vmm_conformance.contracts import Range
 from vmm_conformance.history.events import SUBJECT, Event
 from vmm_conformance.history.ordering import HOST, Race, Use
 from vmm_conformance.history.state import Memory
+
+HELD: Final = frozenset({"mapping", "reservation", "handle", "allocation", "event", "stream"})
+"""All that an executor may hold."""
+EXCUSED: Final = {
+    **dict.fromkeys(SYNCS | {"event_query", "stream_query"}, HELD),
+    "unmap": frozenset({"mapping", "reservation", "handle"}),
+    "address_free": frozenset({"reservation"}),
+    "release": frozenset({"handle"}),
+    "free": frozenset({"allocation"}),
+    "event_destroy": frozenset({"event"}),
+    "stream_destroy": frozenset({"stream"}),
+}
+"""What may be left behind at close where a call of this kind was made to fail."""
 
 
 def check_order(facts: Facts, judge: Judge) -> None:
@@ -87,7 +102,7 @@ def _race(race: Race, facts: Facts, judge: Judge) -> None:
         rule = "SHADOW-109"
     elif first.memory.who == SUBJECT and one is not other:
         rule = "SHADOW-118"
-    elif first.memory.who == SUBJECT or (subjects and first.event.op == second.event.op):
+    elif subjects and first.event.op == second.event.op:
         rule = "SHADOW-109"
     else:
         return
@@ -108,7 +123,7 @@ def _text(use: Use) -> str:
 
 
 def _range(use: Use) -> Range:
-    start = use.memory.address or (use.mapping.address if use.mapping else 0)
+    start = use.mapping.address if use.mapping else use.memory.address
     return Range(start + use.low, use.high - use.low)
 
 
@@ -129,11 +144,8 @@ def check_threads(facts: Facts, judge: Judge) -> None:
     """A second step must not get in before the first is done (STEP-98)."""
     for event, first in facts.challenges:
         second = [s for s in facts.steps if s.thread and event.seq < s.begun.seq]
-        if first.ended is not None:
-            second = [s for s in second if s.begun.seq < first.ended.seq]
-        inside = _doings(facts, second)
-        mine = [e for e in _own(facts, first) if e.seq > event.seq]
-        overlap = [e for e in inside if mine and e.seq < mine[-1].seq]
+        last = max((e.seq for e in _own(facts, first)), default=0)
+        overlap = [e for e in _doings(second) if e.seq < last]
         judge.expect(
             "STEP-98", overlap[0] if overlap else event, not overlap,
             "a second thread's step got in before the first step was done",
@@ -142,14 +154,13 @@ def check_threads(facts: Facts, judge: Judge) -> None:
         )  # fmt: skip
 
 
-def _doings(facts: Facts, steps: list[Step]) -> list[Event]:
+def _doings(steps: list[Step]) -> list[Event]:
     calls = [call for step in steps for call in step.calls + step.executes]
     return sorted(calls, key=lambda e: e.seq)
 
 
 def _own(facts: Facts, step: Step) -> list[Event]:
-    works = [w for w in facts.works.values() if facts.work_step.get(w.seq) is step]
-    return sorted(step.calls + works, key=lambda e: e.seq)
+    return step.calls + [w for w in facts.works.values() if facts.work_step.get(w.seq) is step]
 
 
 def check_close(facts: Facts, judge: Judge) -> None:
@@ -165,7 +176,7 @@ def check_close(facts: Facts, judge: Judge) -> None:
             "SHADOW-116" if call.kind == "free" else "STEP-164", call, f"close calls {call.kind} for what is not there",
             expected="each object given back once", actual=f"status {call.status}",
         )  # fmt: skip
-    excused = _excused(facts.struck)
+    excused = frozenset().union(*(EXCUSED.get(kind, ()) for kind in facts.struck))
     left = [(kind, what) for kind, what in facts.left if kind not in excused]
     lost = [what for kind, what in left if kind == "allocation"]
     if shadows:
@@ -181,23 +192,5 @@ def check_close(facts: Facts, judge: Judge) -> None:
     for note in facts.notes:
         if note.args[0] == "closed":
             status = note.args[1]["outcome"]["status"]
-            good = status == "ok" or bool(facts.struck & (FREEING | SYNCS))
+            good = status == "ok" or bool(facts.struck & EXCUSED.keys())
             judge.expect("STEP-164", note, good, "close does not succeed", expected="ok", actual=status)
-
-
-def _excused(struck: set[str]) -> set[str]:
-    """What may be left because the call that was to give it back was made to fail."""
-    excused: set[str] = set()
-    if struck & (SYNCS | {"event_query"}):
-        excused |= {"mapping", "reservation", "handle", "allocation", "event", "stream"}
-    if "unmap" in struck:
-        excused |= {"mapping", "reservation", "handle"}
-    if "address_free" in struck:
-        excused.add("reservation")
-    if "release" in struck:
-        excused.add("handle")
-    if "free" in struck:
-        excused.add("allocation")
-    if "event_destroy" in struck:
-        excused.add("event")
-    return excused

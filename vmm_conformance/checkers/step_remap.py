@@ -14,17 +14,19 @@ QUIET = SYNCS | {"reserve", "create", "map", "unmap", "set_access", "release", "
 
 def check_remap(facts: Facts, judge: Judge) -> None:
     """Each step's mapping calls against what had moved."""
-    faulty = False
+    # the last call that was made to fail: behind it a subject may look again at what it has
+    struck = -1
     for step in facts.steps:
         if not step.track.plan.optimised:
             continue
         if step.executed and len(step.table) == len(step.buffers):
             _shows(step, judge)
             if step.frozen_before:
-                _steady(step, judge, suspended=faulty)
-                _only_moved(step, judge, suspended=faulty)
+                suspended = step.previous is not None and struck > step.previous.begun.seq
+                _steady(step, judge, suspended=suspended)
+                _only_moved(step, judge, suspended=suspended)
                 _everything(step, judge)
-        faulty = bool(step.injected) or (faulty and not step.executed)
+        struck = max([struck, *(call.seq for call in step.injected)])
         if step.first and not step.injected:
             _first(step, judge)
         _inside(step, judge)
@@ -98,17 +100,22 @@ def _only_moved(step: Step, judge: Judge, *, suspended: bool) -> None:
     if suspended or step.injected or not step.track.plan.skips:
         return
     for call in _mapping_calls(step):
-        touched = _slots_in(step, Range(call.args[0], call.args[1]))
+        touched = _slots_in(step, _area(call))
         still = [slot for slot in touched if slot not in step.moved and step.buffers[slot].size]
         judge.expect(
             "STEP-86", call, not still, f"{call.kind} touches slots {still}, which have not moved",
             expected=f"only slots {sorted(step.moved)}", actual=f"slots {touched}",
-            range=Range(call.args[0], call.args[1]),
+            range=_area(call),
         )  # fmt: skip
 
 
 def _mapping_calls(step: Step) -> list[Event]:
     return [call for call in step.calls if call.kind in ("map", "unmap") and not call.status]
+
+
+def _area(call: Event) -> Range:
+    """The addresses that a map or an unmap names."""
+    return Range(call["address"], call["size"])
 
 
 def _slots_in(step: Step, area: Range) -> list[int]:
@@ -129,7 +136,7 @@ def _everything(step: Step, judge: Judge) -> None:
     if plan.skips or step.injected:
         return
     maps = [call for call in _mapping_calls(step) if call.kind == "map"]
-    mapped = {slot for call in maps for slot in _slots_in(step, Range(call.args[0], call.args[1]))}
+    mapped = {slot for call in maps for slot in _slots_in(step, _area(call))}
     due = {s for s in _live(step) if not step.track.small(s, step.buffers[s].size)}
     if not due:
         return
@@ -157,7 +164,7 @@ def _inside(step: Step, judge: Judge) -> None:
     for call in step.calls:
         if call.kind != "map":
             continue
-        area = Range(call.args[0], call.args[1])
+        area = _area(call)
         over = _beyond(step, area)
         wide = [s for s in _live(step) if step.buffers[s].committed > track.plan.rounded(track.sizes[s])]
         ids = ["STEP-97"] if step.frozen_before else []
