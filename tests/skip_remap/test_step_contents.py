@@ -8,14 +8,14 @@ import pytest
 from by_hand import FIRST, REMAP, STEADY, Hand, watched
 from told import Stories, Story, check_right, check_vacuous, check_wrong
 
-from vmm_conformance.contracts import Buffer, Copy, Range, Use, Write
+from vmm_conformance.contracts import Buffer, Copy, Range, UpdateMode, Use, Write
 from vmm_conformance.history.observe import Observation, observations
 from vmm_conformance.programs.skip_remap import SlotPlan
 from vmm_suites.scenarios.steps import G, plan, reads, shadowed
 
 RIGHT, WRONG, VACUOUS = Stories(), Stories(), Stories()
 OTHER = b"OTHEROTH"
-READ, WRITE, BOTH = Use.READ, Use.WRITE, Use.READ_WRITE
+READ, WRITE, ALWAYS = Use.READ, Use.WRITE, UpdateMode.ALWAYS_UPDATE
 
 # -- right ones
 
@@ -57,6 +57,22 @@ def one_launch_for_all_copies(h: Hand) -> None:
     h.complete()
 
 
+@RIGHT("110 111 112 117", shadowed(64))
+def copies_by_halves(h: Hand) -> None:
+    a = h.buffer(64)
+
+    def copy_in() -> None:
+        for at in (0, 32):
+            h.copy(h.shadows[0] + at, a.address + at, 32)
+
+    def copy_back() -> None:
+        for at in (0, 32):
+            h.copy(a.address + at, h.shadows[0] + at, 32)
+
+    h.step(a, phases=("acquire", "create_event", copy_in, "execute", copy_back, "record"))
+    h.complete()
+
+
 @RIGHT("110 161", shadowed(64, SlotPlan(64, use=READ)))
 def two_small_slots_on_one_buffer(h: Hand) -> None:
     a = h.buffer(64)
@@ -65,19 +81,24 @@ def two_small_slots_on_one_buffer(h: Hand) -> None:
 
 
 def compared(
-    h: Hand, change: Callable[[list[Observation]], object] = lambda seen: None, committed: int = G
+    h: Hand, change: Callable[[list[Observation]], object] = lambda seen: None, committed: int = G, **how: str
 ) -> None:
     """Two steps, and what another setting has shown of them."""
     a = h.buffer(64, committed=committed)
     h.step(a)
-    h.step(a, phases=STEADY)
+    h.step(a, phases=STEADY, **how)
     h.complete()
+    compare(h, change)
+
+
+def compare(h: Hand, change: Callable[[list[Observation]], object]) -> None:
     seen = [{**step, "bytes": dict(step["bytes"])} for step in observations(h.history)]
     change(seen)
     h.note("variant", name="skip off", seen=seen)
 
 
 RIGHT("158", shadowed(64), compare=True)(compared)
+RIGHT("158", shadowed(64), compare=True, partial_map=False)(compared)
 
 # -- wrong ones
 
@@ -181,6 +202,15 @@ def execution_faults_behind_a_fault_of_the_callers_own(h: Hand) -> None:
     h.faults(work, "unmapped")
 
 
+@WRONG("83", plan(G))
+def execution_faults_whatever_else_has_its_number(h: Hand) -> None:
+    """Works, events and streams are numbered each for themselves."""
+    h.step(h.buffer(G), look=False)
+    work = h.last("launch")
+    h.harness("stream_create", 0, result=work.result)
+    h.faults(work, "unmapped")
+
+
 @WRONG("88", plan(G))
 def execution_meets_a_remapped_slot(h: Hand) -> None:
     h.step(h.buffer(G), look=False)
@@ -189,9 +219,17 @@ def execution_meets_a_remapped_slot(h: Hand) -> None:
     h.faults(work, "remapped", cause=h.last("unmap"))
 
 
-def other_bytes(seen: list[Observation]) -> None:
+def other_bytes(seen: list[Observation], data: bytes = OTHER) -> None:
     key = next(iter(seen[1]["bytes"]))
-    seen[1]["bytes"][key] = OTHER
+    seen[1]["bytes"][key] = data
+
+
+def no_bytes(seen: list[Observation]) -> None:
+    other_bytes(seen, bytes(8))
+
+
+def it_went_well(seen: list[Observation]) -> None:
+    seen[1].update(status="ok")
 
 
 def other_status(seen: list[Observation]) -> None:
@@ -199,8 +237,29 @@ def other_status(seen: list[Observation]) -> None:
 
 
 WRONG("158", shadowed(64), compare=True)(lambda h: compared(h, other_bytes))
+WRONG("158", shadowed(64), compare=True)(lambda h: compared(h, no_bytes))
 WRONG("158", shadowed(64), compare=True)(lambda h: compared(h, other_status))
+WRONG("158", shadowed(64), compare=True)(
+    lambda h: compared(h, it_went_well, outcome="raise-after", status="raised")
+)
 WRONG("158", plan(64), compare=True)(lambda h: compared(h, other_bytes, committed=3 * G))
+
+
+@WRONG("158", plan(2 * G), compare=True, partial_map=False)
+def a_smaller_buffer_fits_under_every_setting(h: Hand) -> None:
+    h.step(h.buffer(2 * G))
+    h.step(h.buffer(G), phases=REMAP)
+    h.complete()
+    compare(h, other_bytes)
+
+
+@pytest.mark.parametrize("beyond", [None, 0, 1])
+def test_a_cause_that_is_not_there_excuses_nobody(beyond: int | None) -> None:
+    hand = Hand(plan(G))
+    hand.step(hand.buffer(G), look=False)
+    hand.faults(hand.last("launch"), "unmapped")
+    hand.last("ran").result = -1 if beyond is None else len(hand.history) + beyond
+    assert [finding.invariant for finding in hand.judged().findings] == ["STEP-83"]
 
 
 @pytest.mark.parametrize(("stream", "traced"), [(1, True), (1, False), (2, True), (2, False)])
@@ -215,6 +274,16 @@ def test_bytes_of_steps_on_several_streams_are_judged_where_calls_are_seen(strea
     assert ("STEP-86" in broken) is (traced or stream == 1)
 
 
+def test_without_a_trace_a_slot_is_taken_for_what_it_should_be() -> None:
+    hand = Hand(shadowed(*reads(64, G)))
+    hand.history.header["traced"] = False
+    hand.step(hand.buffer(64), hand.buffer(G), phases=("lay_out", lambda: hand.execute(sees={0: OTHER})))
+    hand.complete()
+    broken = {finding.invariant for finding in hand.judged().findings}
+    assert "SHADOW-110" in broken
+    assert not broken & {"STEP-83", "SHADOW-103"}
+
+
 def test_what_differs_between_settings_is_told_once() -> None:
     def all_different(seen: list[Observation]) -> None:
         for step in seen:
@@ -223,6 +292,12 @@ def test_what_differs_between_settings_is_told_once() -> None:
     hand = Hand(shadowed(64), compare=True)
     compared(hand, all_different)
     assert [finding.invariant for finding in hand.judged().findings] == ["STEP-158"]
+
+
+@WRONG("166", shadowed(64, G))
+def executes_again_behind_the_copy_back(h: Hand) -> None:
+    """Copies are for the first execution; what is wrong is that there is another."""
+    h.step(h.buffer(64), h.buffer(G), phases=(*FIRST[:-1], "execute", "record"))
 
 
 # -- ones that test nothing
@@ -250,6 +325,26 @@ def streams_that_nobody_ordered(h: Hand) -> None:
     find_other_bytes(h)
 
 
+@VACUOUS("86", plan(*reads(64), vmm=False), streams=2)
+def streams_that_nobody_ordered_on_memory_without_a_handle(h: Hand) -> None:
+    """The same of a buffer that is known by its address alone."""
+    a = h.buffer(64, handle=False)
+    written_elsewhere(h, a)
+    h.step(a, phases=("execute",))
+    find_other_bytes(h)
+
+
+@VACUOUS("110 160", shadowed(*reads(64)), streams=2)
+def two_unordered_writers_before_the_first_step(h: Hand) -> None:
+    """Whose tokens are there is no better known where the buffer has met no step yet."""
+    a = h.buffer(64)
+    written_elsewhere(h, a)
+    written_elsewhere(h, a, stream=1)
+    h.harness("device_synchronize", 0)
+    h.step(a)
+    find_other_bytes(h)
+
+
 @VACUOUS("110 160", shadowed(*reads(64)), streams=2)
 def two_unordered_writers(h: Hand) -> None:
     """Behind one of the writers nobody knows whether the other has been, or is still to come."""
@@ -262,10 +357,10 @@ def two_unordered_writers(h: Hand) -> None:
     find_other_bytes(h)
 
 
-def written_elsewhere(h: Hand, buffer: Buffer) -> None:
+def written_elsewhere(h: Hand, buffer: Buffer, stream: int = 2) -> None:
     h.op += 1
     writes = [Write(buffer.address + offset, h.token()[:length]) for offset, length in watched(buffer)]
-    work = h.launch(2, writes=writes)
+    work = h.launch(stream, writes=writes)
     h.contents(buffer, work=work)
 
 
@@ -281,6 +376,30 @@ def the_callers_own_fault(h: Hand) -> None:
     work = h.last("launch")
     h.free(a)
     h.faults(work, "remapped", cause=h.last("unmap"))
+
+
+@VACUOUS("88", plan(*reads(G), mode=ALWAYS))
+def the_caller_takes_memory_away_that_execution_uses(h: Hand) -> None:
+    a = h.buffer(G)
+    h.step(a, phases=(lambda: h.execute(persistent=None),), look=False)
+    work = h.last("launch")
+    h.free(a)
+    h.faults(work, "remapped", cause=h.last("unmap"))
+
+
+@VACUOUS("111", shadowed(64))
+def nobody_knows_what_a_failed_step_left_before_it_has_returned(h: Hand) -> None:
+    """Another thread is let in, and finds what was there before: execution failed, and nothing was copied back."""
+    a = h.buffer(64)
+    h.begin(a, outcome="raise-after")
+    h.run(*FIRST[:-2], "record")
+    h.thread = 1
+    h.begin(a)
+    h.run("copy_in", lambda: h.execute(sees={0: OTHER}), "copy_back", "record")
+    h.end(look=False)
+    h.thread = 0
+    h.end("raised", look=False)
+    h.complete()
 
 
 @VACUOUS("158", shadowed(64))

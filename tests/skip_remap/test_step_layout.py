@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from by_hand import BASE, FIRST, REMAP, SHADOWS, STEADY, Hand
 from told import Stories, Story, check_right, check_vacuous, check_wrong
@@ -55,6 +57,14 @@ def gated_by_mode(h: Hand) -> None:
     h.step(h.buffer(G), phases=(lambda: h.execute(persistent=None),))
 
 
+@RIGHT("100", plan(SlotPlan(G, constant=True), SlotPlan(G, constant=True), vmm=False))
+def constants_are_promised_though_gated(h: Hand) -> None:
+    """All of them, or some: their addresses are fixed in any case."""
+    a, b = h.buffer(G, handle=False), h.buffer(G, handle=False)
+    h.step(a, b, phases=(lambda: h.execute(persistent=(0,)),))
+    h.step(a, b, phases=(lambda: h.execute(persistent=(0, 1)),))
+
+
 @RIGHT("83 100 162", plan(G, vmm=False))
 def gated_by_allocator(h: Hand) -> None:
     h.step(h.buffer(G, handle=False), phases=(lambda: h.execute(persistent=None),))
@@ -81,6 +91,26 @@ def two_executables(h: Hand) -> None:
     h.step(h.buffer(G))
     h.turn_to(1)
     h.step(h.buffer(G))
+
+
+@RIGHT("99", plan(32 * G), plan(32 * G), plan(32 * G))
+def ranges_lie_side_by_side(h: Hand) -> None:
+    """One executable's right behind that of the first, and one's right before it."""
+    h.offset = 1
+    h.step(h.buffer(32 * G))
+    for executable, offset in ((1, 2), (2, 0)):
+        h.turn_to(executable)
+        h.offset = offset
+        h.step(h.buffer(32 * G))
+
+
+@RIGHT("99", *[plan(SlotPlan(G, constant=True), G, G)] * 2)
+def what_is_not_the_executors_may_be_shared(h: Hand) -> None:
+    """A constant of the caller's; and an entry without bytes may say anything."""
+    a, empty = h.buffer(G), h.buffer(0)
+    h.step(a, h.buffer(G), empty)
+    h.turn_to(1)
+    h.step(a, h.buffer(G), empty, phases=(*FIRST[:3], lambda: h.execute(h.table(at2=BASE + 8)), "record"))
 
 
 @RIGHT("99", plan(G), plan(G))
@@ -123,6 +153,14 @@ def moves_to_another_range(h: Hand) -> None:
         h.subject("reserve", G, G, 0, result=4 * BASE)
         h.places[0] = 4 * BASE
 
+    h.step(h.buffer(G), phases=("wait", "unmap", elsewhere, "map", *STEADY))
+
+
+@WRONG("81 84", plan(G))
+def moves_to_another_range_that_it_had_from_the_first(h: Hand) -> None:
+    spare = lambda: h.subject("reserve", G, G, 0, result=4 * BASE)  # noqa: E731 - a phase
+    h.step(h.buffer(G), phases=(spare, *FIRST))
+    elsewhere = lambda: h.places.update({0: 4 * BASE})  # noqa: E731 - a phase
     h.step(h.buffer(G), phases=("wait", "unmap", elsewhere, "map", *STEADY))
 
 
@@ -180,6 +218,14 @@ def points_at_nothing(h: Hand) -> None:
 @WRONG("83", plan(G, G))
 def forgets_an_entry(h: Hand) -> None:
     h.step(h.buffer(G), h.buffer(G), phases=(*FIRST[:-3], lambda: h.execute(h.table()[:1], submits=False), "record"))
+
+
+@WRONG("83 84", plan(G))
+def adds_an_entry_and_promises_too_little_later(h: Hand) -> None:
+    """A step with a wrong table hides nothing of those behind it."""
+    a = h.buffer(G)
+    h.step(a, phases=(*FIRST[:-3], lambda: h.execute((*h.table(), h.table()[0]), submits=False), "record"))
+    h.step(a, phases=(lambda: h.execute(persistent=None), "record"))
 
 
 @WRONG("83 84", plan(G))
@@ -311,6 +357,29 @@ def moves_a_shadow(h: Hand) -> None:
 def moves_a_shadow_that_shrinks(h: Hand) -> None:
     h.step(h.buffer(64))
     h.step(h.buffer(40), phases=(lambda: moved_shadow(h), *STEADY))
+
+
+def shrinks_to(size: int) -> Callable[[Hand], None]:
+    """A small slot shrinks, and its entry says another size."""
+
+    def tell(h: Hand) -> None:
+        h.step(h.buffer(64))
+        h.step(h.buffer(40), phases=("copy_in", lambda: h.execute(h.table(size0=size)), "copy_back", "record"))
+
+    return tell
+
+
+WRONG("83 114", shadowed(64))(shrinks_to(64))
+WRONG("83 114", shadowed(64))(shrinks_to(8))
+
+
+@WRONG("107", shadowed(64))
+def takes_another_space_than_zero(h: Hand) -> None:
+    def acquire() -> None:
+        h.lay_out()
+        h.subject("alloc", 64, 0, 5, result=h.shadows[0])
+
+    h.step(h.buffer(64), phases=(acquire, *FIRST[1:]))
 
 
 @WRONG("107", shadowed(SlotPlan(64, space=5)))

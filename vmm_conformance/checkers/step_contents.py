@@ -59,9 +59,10 @@ class Contents(Visitor):
     def _taint(self) -> None:
         """Streams that nobody ordered touch one buffer: what has not run yet may see anything of it."""
         self._raced.update(race.second.event.result for race in self._order.races)
-        lost = {self._owner.get(race.first.memory) for race in self._order.races} - {None}
+        memories = {race.first.memory for race in self._order.races}
+        lost = {self._owner[memory] for memory in memories if memory in self._owner}
         for allocation in lost:
-            self._known.pop(allocation, None)  # type: ignore[arg-type] # None was taken out
+            self._known.pop(allocation, None)
         for wanted in (*self._pending.values(), *(x for work, x in self.expected.items() if work not in self._over)):
             wanted[:] = [one for one in wanted if one.allocation not in lost]
 
@@ -179,10 +180,9 @@ def _real_rules(wanted: Expected) -> list[str]:
     slots = [slot for slot, buffer in enumerate(step.buffers) if buffer.allocation == wanted.allocation]
     shadowed = [slot for slot in slots if _kind(step, slot) == "shadow"]
     written = [slot for slot in slots if (use := step.uses[slot]) is not None and use.writes]
-    behind = wanted.offset >= step.buffers[slots[0]].size if slots else False
     if not shadowed:
         return ["STEP-86"]
-    if behind:
+    if wanted.offset >= step.buffers[slots[0]].size:
         return ["SHADOW-112"]
     if len(slots) > 1:
         return ["SHADOW-161"]
@@ -216,7 +216,7 @@ def _fault_rule(work: Event, reason: str, step: Step) -> str:
 def _directions(facts: Facts, judge: Judge) -> None:
     """Both directions are copied where they are needed, whole and no more (SHADOW-109, 112, 117)."""
     for step in facts.steps:
-        if not step.submitted or len(step.places) != len(step.buffers):
+        if not step.submitted:
             continue
         copies = [move for call in step.calls if not call.status for move in _moves(call)]
         for slot in step.track.plan.remapped:
