@@ -84,6 +84,42 @@ def larger_each_time(s: Story, number: int) -> None:
         s.subject("release", 49 + number)
 
 
+def larger_at_first(s: Story, number: int) -> None:
+    """One block of memory is kept, a larger one each time until the subject is warm."""
+    if number < WARM:
+        larger_each_time(s, number)
+    else:
+        block(s, number)
+
+
+def less_at_last(s: Story, number: int) -> None:
+    """Two events and two blocks of memory are kept, later one of each."""
+    block(s, number)
+    for kept in (1, 2) if not number else ():
+        s.subject("event_create", 0, result=100 + kept)
+        s.subject("create", G, 0, 0, result=50 + kept)
+    if number == WARM:
+        s.subject("event_destroy", 101)
+        s.subject("release", 51)
+
+
+def by_turns(s: Story, number: int) -> None:
+    """An event is kept after the first time, a stream after the second, and both at last."""
+    block(s, number)
+    if number in (0, WARM):
+        s.subject("event_create", 0, result=100)
+    if number == 1:
+        s.subject("event_destroy", 100)
+        s.subject("stream_create", 0, result=50)
+
+
+def the_callers_own(s: Story, number: int) -> None:
+    """The caller keeps ever more for itself."""
+    block(s, number)
+    s.harness("event_create", 0, result=100 + number)
+    s.harness("alloc", G, 0, 0, result=0x900000 + number * G)
+
+
 def struck(s: Story, number: int) -> None:
     event_kept(s, number)
     s.subject("event_destroy", 100 + number, status=999, result="injected")
@@ -94,7 +130,18 @@ def nothing(s: Story, number: int) -> None:
     s.gave()
 
 
-@pytest.mark.parametrize("turn", [block, event_kept_at_first, event_replaced, reference_balanced])
+def in_vain(s: Story, number: int) -> None:
+    s.call("allocate", block=1 + number, size=2 * WHOLE, stream=FIRST, space=0)
+    s.refused()
+
+
+@pytest.mark.parametrize(
+    "turn",
+    [
+        block, event_kept_at_first, event_replaced, reference_balanced, larger_at_first, less_at_last, by_turns,
+        the_callers_own,
+    ],
+)  # fmt: skip
 def test_what_stays_as_it_is_passes(turn: Turn) -> None:
     story = told(turn)
     assert story.judged().findings == []
@@ -118,7 +165,9 @@ def test_what_grows_is_named_with_the_call_that_made_it(turn: Turn, text: str) -
 
 
 @pytest.mark.parametrize(
-    ("turn", "rounds"), [(block, WARM), (nothing, WARM + 2), (struck, WARM + 2)], ids=["short", "empty", "struck"]
+    ("turn", "rounds"),
+    [(block, WARM), (block, WARM - 1), (nothing, WARM + 2), (in_vain, WARM + 2), (struck, WARM + 2)],
+    ids=["short", "shorter", "empty", "in vain", "struck"],
 )
 def test_what_shows_nothing_is_no_witness(turn: Turn, rounds: int) -> None:
     judged = told(turn, rounds).judged()
@@ -126,10 +175,15 @@ def test_what_shows_nothing_is_no_witness(turn: Turn, rounds: int) -> None:
     assert not judged.witnesses[FLAT]
 
 
-@pytest.mark.parametrize(("tolerance", "found"), [(0, [FLAT]), (G, [FLAT]), (2 * G, [])])
+@pytest.mark.parametrize(("tolerance", "found"), [(0, [FLAT]), (G, [FLAT]), (2 * G, []), (3 * G, [])])
 def test_free_memory_may_be_off_by_the_tolerance(tolerance: int, found: list[str]) -> None:
     story = told(block, free=lambda number: WHOLE - number * G, tolerance=tolerance)
     assert broken(story) == found
+
+
+@pytest.mark.parametrize(("step", "found"), [(-1, [FLAT]), (0, []), (1, [])])
+def test_where_no_tolerance_is_told_not_a_byte_may_be_lost(step: int, found: list[str]) -> None:
+    assert broken(told(block, free=lambda number: WHOLE // 2 + step * number)) == found
 
 
 def test_free_memory_is_all_that_can_be_seen_without_a_trace() -> None:
