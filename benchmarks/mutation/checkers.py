@@ -62,6 +62,7 @@ TESTS: Final = {
     ),
     "vmm-allocator": (
         "tests/vmm_allocator/test_vmm_checker.py", "tests/vmm_allocator/test_vmm_checker_edges.py",
+        "tests/vmm_allocator/test_vmm_checker_exact.py",
     ),
 }  # fmt: skip
 """The checkers' own tests, by contract."""

@@ -1108,7 +1108,7 @@ def test_failure_of_a_wait_may_be_told_and_what_was_to_be_given_back_may_stay() 
 
 
 def test_aborted_is_an_answer_to_calls_at_once_only() -> None:
-    def judged(alone: bool) -> list[str]:
+    def judged(alone: bool, status: str = "refused", code: str = "ABORTED") -> list[str]:
         tale = Tale()
         made = tale.allocate(A, 1)
         tale.map(made, slot(0), 1)
@@ -1118,11 +1118,12 @@ def test_aborted_is_an_answer_to_calls_at_once_only() -> None:
             tale.thread = 1
             tale.ask("synchronize", ordinal=0)
             tale.thread = 0
-        tale.refused("ABORTED")
+        tale.gave(None, status, code)
         return broken(tale)
 
     assert judged(True) == ["ALLOC-59"]
     assert "ALLOC-59" not in judged(False)
+    assert "ALLOC-59" in judged(False, "raised", "")
 
 
 def test_reservation_is_not_left_behind_by_the_allocator() -> None:

@@ -26,7 +26,7 @@ def touch(tale: Tale, reads: tuple[tuple[int, int], ...], *writes: tuple[int, by
 
 
 @pytest.mark.parametrize(("found", "wrong"), [(b"abcdefgh", False), (b"00000000", True), (b"zzzzzzzz", True)])
-@pytest.mark.parametrize("near", [(0, b"1234"), (12, b"5678")])
+@pytest.mark.parametrize("near", [(0, b"1234"), (0, b"12"), (12, b"5678"), (13, b"5")])
 def test_what_was_written_stays_until_it_is_overwritten(near: tuple[int, bytes], found: bytes, wrong: bool) -> None:
     """A token at 4 takes the place of the one at 0; those that only touch it leave it alone."""
     tale = Tale()
@@ -110,6 +110,11 @@ def test_a_batch_is_marked_when_it_is_full_or_when_it_overflows(limits: tuple[in
         assert broken(deferred(*wrong, limits=limits)) == ["ALLOC-74"]
 
 
+def test_the_third_operation_fills_a_batch_of_three() -> None:
+    assert broken(deferred(False, False, True, limits=(3, 64 * G))) == []
+    assert broken(deferred(False, True, limits=(3, 64 * G))) == ["ALLOC-74"]
+
+
 @pytest.mark.parametrize("limits", [(2, 64 * G), (64, 2 * G)])
 @pytest.mark.parametrize("marked", [False, True])
 def test_what_the_marker_of_a_full_batch_stands_behind_needs_no_other(limits: tuple[int, int], marked: bool) -> None:
@@ -124,12 +129,17 @@ def test_what_the_marker_of_a_full_batch_stands_behind_needs_no_other(limits: tu
     assert broken(tale) == (["ALLOC-74"] if marked else [])
 
 
-def test_an_alias_weighs_nothing() -> None:
+@pytest.mark.parametrize("marked", [True, False])
+def test_an_alias_weighs_nothing(marked: bool) -> None:
+    """The allocation alone fills the batch to the byte."""
     tale = Tale(batch_limits=(64, G))
     made = tale.allocate(A, 1)
     tale.map(made, slot(0), 1)
     tale.unmap(slot(0))
-    tale.deallocate(made)
+    tale.call("deallocate", address=made)
+    if marked:
+        tale.mark(50)
+    tale.gave()
     assert broken(tale) == []
 
 

@@ -87,7 +87,7 @@ class Answers(Family):
         """The invariant that a shortage breaks; None if memory was really short."""
         ledger = self.ledger
         needed = ledger.rounded(call["size"])
-        live = call.live.get(call.ordinal, 0)
+        live = call.live[call.ordinal]
         freed = {entity: entity.committed for entity in ledger.reclaimable(call.ordinal)}
         freed |= {e: e.committed for e in decision.conflicts if isinstance(e, Allocation)}
         if live + needed <= ledger.limit:
@@ -110,7 +110,7 @@ class Answers(Family):
 
     def _found_room(self, call: Call, judge: Judge) -> None:
         """Memory was short and yet found, or was found again after it had been short."""
-        if call.live.get(call.ordinal, 0) + self.ledger.rounded(call["size"]) > self.ledger.limit:
+        if call.live[call.ordinal] + self.ledger.rounded(call["size"]) > self.ledger.limit:
             judge.witness(RELIEF)
         elif call.ordinal in self._short:
             judge.witness(ACCOUNT)
@@ -158,9 +158,9 @@ class Answers(Family):
 
     def _told(self, call: Call, judge: Judge) -> None:
         known = call.ordinal in self.ledger.streams
-        wanted = self.ledger.streams.get(call.ordinal, 0)
-        if call.name == "granularity":
-            wanted = self.ledger.granule if known else 0
+        wanted = self.ledger.granule if known else 0
+        if call.name == "stream":
+            wanted = self.ledger.streams[call.ordinal]
         about = SERVED if known else UNKNOWN
         judge.witness(about)
         if call.answer != wanted:

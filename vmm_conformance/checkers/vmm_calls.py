@@ -7,6 +7,7 @@ it has ended before it waited again is ended for the other, which may have come 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import permutations, product
 from typing import Any, Final
@@ -30,7 +31,6 @@ class Family:
     """One family of checks. What it is told of single events is judged at once, whole calls by `over`."""
 
     def __init__(self, replay: Replay, ledger: Ledger, judge: Judge) -> None:
-        self.replay = replay
         self.state = replay.state
         self.order = replay.order
         self.ledger = ledger
@@ -63,7 +63,6 @@ class Watch(Visitor):
         self.order = replay.order
         self.ledger = ledger
         self.judge = judge
-        self.families = families
         self.driver_called, self.noted, self.ran = (
             [getattr(f, name) for f in families if name in type(f).__dict__] for name in ("driver_call", "note", "ran")
         )
@@ -74,7 +73,7 @@ class Watch(Visitor):
         self.over: list[Call] = []
         self.stopped = False
         """A thread has waited for ever: nothing is as it seems from there on."""
-        self.live: dict[int, int] = {}
+        self.live: Counter[int] = Counter()
 
     def after(self, event: Event) -> None:
         """One more event."""
@@ -91,7 +90,7 @@ class Watch(Visitor):
     def _note(self, event: Event, what: str, details: dict[str, Any]) -> None:
         if what == "call":
             tick = self.order.position(self.ledger.streams.get(details.get("ordinal", 0), 0))
-            call = self.open[event.thread] = Call(event, details, dict(self.live), tick)
+            call = self.open[event.thread] = Call(event, details, Counter(self.live), tick)
             for other in (*self.open.values(), *self.over):
                 call.alone = call.alone and other is call
                 other.alone = other.alone and other is call
@@ -130,10 +129,10 @@ class Watch(Visitor):
     def _count(self, event: Event) -> None:
         """Keep up what is committed on each device."""
         if event.kind in ("create", "alloc") and not event.status:
-            self.live[event.args[1]] = self.live.get(event.args[1], 0) + event.args[0]
+            self.live[event.args[1]] += event.args[0]
         for gone in self.state.ended:
             if isinstance(gone, Memory):
-                self.live[gone.device] = self.live.get(gone.device, 0) - gone.size
+                self.live[gone.device] -= gone.size
 
     def _kept(self, event: Event, call: Call) -> None:
         """An unmap that was made to fail leaves behind something that is neither here nor there."""
@@ -149,7 +148,6 @@ class Watch(Visitor):
             if found is not None:
                 call.made.append(found)
         for gone in self.state.ended:
-            call.given.append(gone)
             entity = self.ledger.of_mapping.get(gone) if not isinstance(gone, Memory) else None
             if entity is not None:
                 stream = self.ledger.streams[entity.ordinal]

@@ -40,10 +40,9 @@ class Contents(Family):
 
     def _about(self, details: dict[str, Any]) -> str:
         """The invariant that a wrong byte breaks: what the alias was made by, where there is one."""
-        where = self._blocks.get(details["block"])
-        found = self.ledger.allocation(*where) if where is not None and details["alias"] else None
         if not details["alias"]:
             return KEPT
+        found = self.ledger.allocation(*self._blocks[details["block"]])
         return found.alias.by if found is not None and found.alias is not None else SHOWN
 
     def ran(self, event: Event) -> None:

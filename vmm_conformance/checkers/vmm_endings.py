@@ -38,10 +38,12 @@ class Endings(Family):
             judge.witness(DEFERRED)
 
     def after(self, call: Call, decision: Decision, judge: Judge) -> None:
-        """Judge what should have ended, and has not."""
-        if call.good and call.name == "synchronize" and self.ledger.traced:
+        """Judge what should have ended, and has not, where endings can be seen."""
+        if not call.good or not self.ledger.traced:
+            return
+        if call.name == "synchronize":
             self._all_completed(call, judge)
-        if call.good and call.name in ("map", "allocate_mapped") and not decision.objections:
+        if call.name in ("map", "allocate_mapped") and not decision.objections:
             self._out_of_the_way(call, decision, judge)
 
     # -- what ended
@@ -106,7 +108,7 @@ class Endings(Family):
     def _pressed(self, call: Call) -> bool:
         """Whether memory was short in an allocating call, or may have been, since another call took some."""
         refused = any(event.kind == "create" for event in call.failures)
-        wanted = call.live.get(call.ordinal, 0) + self.ledger.rounded(call["size"])
+        wanted = call.live[call.ordinal] + self.ledger.rounded(call["size"])
         return refused or not call.alone or wanted > self.ledger.limit
 
     @staticmethod
@@ -161,19 +163,15 @@ class Endings(Family):
     def _out_of_the_way(self, call: Call, decision: Decision, judge: Judge) -> None:
         """What was in the way has been completed, before the new mapping was made."""
         made = [event for event in call.calls if event.kind == "map" and not event.status]
-        for entity in decision.conflicts:
+        for entity in [e for e in decision.conflicts if not e.damaged]:
             ended = entity.mapping.ended if entity.mapping is not None and entity.mapping.ended != OPEN else None
             source = call.name == "map" and isinstance(entity, Alias) and entity.source.range == call["address"]
-            if entity.damaged or not self.ledger.traced:
-                continue
-            about = MOVED if source else DESTINATION
-            judge.witness(about)
-            if ended is None or any(event.seq < ended for event in made):
-                judge.fail(
-                    about, call.returned, f"{call} does not wait for {entity}",
-                    expected="it is completed before the slice is mapped",
-                    actual="still there" if ended is None else "completed later", range=entity.extent,
-                )  # fmt: skip
+            judge.expect(
+                MOVED if source else DESTINATION, call.returned,
+                ended is not None and all(ended < event.seq for event in made), f"{call} does not wait for {entity}",
+                expected="it is completed before the slice is mapped",
+                actual="still there" if ended is None else "completed later", range=entity.extent,
+            )  # fmt: skip
 
     # -- single driver calls
 

@@ -94,11 +94,6 @@ def _unmapped(ledger: Ledger, call: Call, decision: Decision) -> None:
         _defer(alias, call)
 
 
-def _closed(ledger: Ledger, call: Call, decision: Decision) -> None:
-    ledger.allocations.clear()
-    ledger.aliases.clear()
-
-
 def _synchronized(ledger: Ledger, call: Call, decision: Decision) -> None:
     """Where endings cannot be seen, this is when all that is stale must have ended."""
     for entity in ledger.stale(call.ordinal) if not ledger.traced else ():
@@ -109,6 +104,6 @@ Entry = Callable[[Ledger, Call, Decision], None]
 
 _ENTRIES: Final[dict[str, Entry]] = {
     "allocate": _allocated, "allocate_mapped": _allocated, "deallocate": _deallocated, "map": _mapped,
-    "unmap": _unmapped, "synchronize": _synchronized, "close": _closed,
+    "unmap": _unmapped, "synchronize": _synchronized,
 }  # fmt: skip
 

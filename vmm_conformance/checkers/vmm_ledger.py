@@ -6,6 +6,7 @@ has returned; what it ended is entered just before that.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from enum import Enum
 from typing import Any, Final
@@ -96,19 +97,18 @@ class Call:
     """One call on the subject, from its ``call`` note to its ``return`` note.
 
     ``live`` is what was committed on each device when it began, ``tick`` how much work its device's stream had.
-    ``made`` is what it took from the driver, ``given`` what it gave back; ``parts`` what stood behind its answer
-    (or its slice) when it returned. ``alone``: no other call was going on meanwhile; otherwise ``in_way`` is what
+    ``made`` is what it took from the driver; ``parts`` what stood behind its answer (or its slice) when it
+    returned. ``alone``: no other call was going on meanwhile; otherwise ``in_way`` is what
     it had to wait for when both began.
     """
 
     __slots__ = (
-        "alone", "answer", "calls", "code", "damaged", "details", "endings", "event", "failures", "given", "in_way",
-        "live", "made", "message", "name", "ordinal", "parts", "returned", "status", "struck", "thread", "tick",
+        "alone", "answer", "calls", "code", "damaged", "details", "endings", "event", "failures", "in_way", "live",
+        "made", "message", "name", "ordinal", "parts", "returned", "status", "struck", "tick",
     )  # fmt: skip
 
-    def __init__(self, event: Event, details: dict[str, Any], live: dict[int, int], tick: int) -> None:
+    def __init__(self, event: Event, details: dict[str, Any], live: Counter[int], tick: int) -> None:
         self.event = self.returned = event
-        self.thread = event.thread
         self.name: str = details["name"]
         self.details = details
         self.ordinal: int = details.get("ordinal", 0)
@@ -120,7 +120,6 @@ class Call:
         self.damaged: list[Entity] = []
         self.in_way: list[Entity] = []
         self.made: list[Memory | Mapping | Reservation] = []
-        self.given: list[Memory | Mapping | Reservation] = []
         self.parts: list[Part] = []
         self.struck = False
         self.alone = True

@@ -44,9 +44,9 @@ class Markers(Family):
         self._limits: tuple[int, int] = tuple(self.ledger.header["batch_limits"])
 
     def driver_call(self, event: Event, call: Call | None) -> None:
-        """A marker is on the stream of the device that the call is about."""
+        """A marker is on the stream of the device that the call is about; a close is about no single one."""
         at = ON_STREAM.get(event.kind)
-        if at is None or event.status or call is None:
+        if at is None or event.status or call is None or "ordinal" not in call.details:
             return
         stream = event.args[at]
         wanted = self.ledger.streams.get(call.ordinal)
@@ -125,7 +125,7 @@ class Markers(Family):
         if entity is not None:
             alone = weight > most_bytes
             full = entries >= most_entries or bool(weight and entries and held + weight > most_bytes)
-            due = int(full and entries > 0) + int(alone)
+            due = int(full) + int(alone)
             early = not due and (entries + 1 == most_entries or held + weight == most_bytes)
             return due, due + int(early)
         if call.name == "synchronize" and call.good:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, Final
 
 from vmm_conformance.checkers.judge import Judge
@@ -23,7 +24,7 @@ class Behind(Family):
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self.live: dict[int, int] = {}
+        self.live: Counter[int] = Counter()
         """Bytes that are committed, by device."""
 
     def driver_call(self, event: Event, call: Call | None) -> None:
@@ -33,13 +34,12 @@ class Behind(Family):
                 self.live[gone.device] -= gone.size
         if event.kind == "create" and not event.status:
             device = event.args[1]
-            live = self.live[device] = self.live.get(device, 0) + event.args[0]
-            self.judge.witness(BUDGET)
-            if live > self.ledger.budget:
-                self.judge.fail(
-                    BUDGET, event, f"{call or 'no call'} exceeds the budget of device {device}",
-                    expected=f"{self.ledger.budget} bytes at most", actual=f"{live} bytes",
-                )  # fmt: skip
+            self.live[device] += event.args[0]
+            self.judge.expect(
+                BUDGET, event, self.live[device] <= self.ledger.budget,
+                f"{call or 'no call'} exceeds the budget of device {device}",
+                expected=f"{self.ledger.budget} bytes at most", actual=f"{self.live[device]} bytes",
+            )  # fmt: skip
 
     def after(self, call: Call, decision: Decision, judge: Judge) -> None:
         """Judge what is there now."""
@@ -61,13 +61,10 @@ class Behind(Family):
         if found is None or found.damaged:
             return
         why = self._unusable(found, found.extent.size, call.parts) or self._shared(found, call.parts)
-        judge.witness(USABLE)
-        if why:
-            judge.fail(
-                USABLE, call.returned, f"{call} gives memory that cannot be used as it must", range=found.extent,
-                expected="its own memory, of the device and the space, behind every byte, to read and write",
-                actual=why,
-            )  # fmt: skip
+        judge.expect(
+            USABLE, call.returned, not why, f"{call} gives memory that cannot be used as it must", range=found.extent,
+            expected="its own memory, of the device and the space, behind every byte, to read and write", actual=why,
+        )  # fmt: skip
 
     def _unusable(self, entity: Allocation, size: int, parts: list[Part]) -> str:
         covered = sum(part.high - part.low for part in parts)
@@ -106,12 +103,10 @@ class Behind(Family):
                 range=slice,
             )  # fmt: skip
         why = self._not_shown(alias, call.parts)
-        judge.witness(alias.by)
-        if why:
-            judge.fail(
-                alias.by, call.returned, f"{call} does not show its source", range=slice,
-                expected="the source's memory from its start, to read and write", actual=why,
-            )  # fmt: skip
+        judge.expect(
+            alias.by, call.returned, not why, f"{call} does not show its source", range=slice,
+            expected="the source's memory from its start, to read and write", actual=why,
+        )  # fmt: skip
 
     def _not_shown(self, alias: Alias, parts: list[Part]) -> str:
         covered = sum(part.high - part.low for part in parts)
@@ -145,10 +140,9 @@ class Ends(Family):
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self._synchronized: set[int] = set()
         self._told = False
         self._excused: set[Any] = set()
-        self._events: dict[int, bool] = {}
+        self._events: set[int] = set()
         self._closes = 0
         self._refused = False
 
@@ -159,31 +153,24 @@ class Ends(Family):
                 self._excuse(event)
             return
         if event.kind == "event_create":
-            self._events[event.result] = True
+            self._events.add(event.result)
         elif event.kind == "event_destroy":
-            self._events.pop(event.args[0], None)
-        if call is not None and call.name == "close":
-            if event.kind == "device_synchronize":
-                self._synchronized.add(event.args[0])
-            elif event.kind in GIVING_BACK - {"event_destroy"}:
-                self._waited_for(event, call)
+            self._events.discard(event.args[0])
+        elif event.kind in GIVING_BACK and call is not None and call.name == "close":
+            self._waited_for(event, call)
 
     def _excuse(self, event: Event) -> None:
         if event.kind == "event_destroy":
-            self._events.pop(event.args[0], None)
+            self._events.discard(event.args[0])
         mapping = self.state.mapping_at(event.args[0]) if event.kind == "unmap" else None
         memory = self.state.handles.get(event.args[0]) if event.kind == "release" else None
         found = mapping or memory or self.state.reservations.get(event.args[0])
-        self._excused |= {found, *((mapping.memory, mapping.reservation) if mapping else ())} - {None}
+        self._excused |= {found, *((mapping.memory, mapping.reservation) if mapping else ())}
 
     def _busy(self) -> list[int]:
         """Devices that may still have something to do, as far as the host knows."""
         streams = self.ledger.streams.items()
-        return [
-            device
-            for device, stream in streams
-            if device not in self._synchronized and not self.order.reached(stream, self.order.position(stream))
-        ]
+        return [device for device, stream in streams if not self.order.reached(stream, self.order.position(stream))]
 
     def _waited_for(self, event: Event, call: Call) -> None:
         busy = self._busy()
@@ -204,14 +191,14 @@ class Ends(Family):
             self._closes += 1
             if self._refused and not call.failures:
                 self._excused.clear()
-        self._refused = not call.good
-        if self._closes > 1 or (call.good and self._closes == 1 and self.ledger.traced):
-            self._left(call, judge)
-        if not call.good and not call.struck:
+            if self.ledger.traced:
+                self._left(call, judge)
+        elif not call.struck:
             judge.expect(
                 CLOSED, call.returned, False, "close fails", expected="it gives everything back, whatever is live",
                 actual=f"{call.status}: {call.code}: {call.message}",
             )  # fmt: skip
+        self._refused = not call.good
 
     def _left(self, call: Call, judge: Judge) -> None:
         judge.witness(CLOSED)
@@ -235,12 +222,12 @@ class Ends(Family):
         ours = self.ledger.reservations
         left += [r for r in self.state.reservations.values() if r.who == SUBJECT and r.address not in ours]
         left = [taken for taken in left if taken not in self._excused]
-        events = [f"event {number}" for number in self._events]
+        events = [f"event {number}" for number in sorted(self._events)]
         if left or events:
             judge.fail(
                 CLOSED, call.returned, "close leaves something behind",
                 expected="nothing is left of what it took", actual=", ".join([*map(_described, left), *events]),
-                range=Range(getattr(left[0], "address", 0), left[0].size) if left else None,
+                range=Range(left[0].address, left[0].size) if left else None,
             )  # fmt: skip
             self._excused |= set(left)
             self._events.clear()

@@ -26,7 +26,7 @@ class Objection(NamedTuple):
     invariant: str
     codes: frozenset[str]
     text: str
-    quiet: bool = True
+    quiet: bool
 
 
 @dataclass(slots=True)
@@ -236,9 +236,7 @@ def _place(
 ) -> None:
     """What stands against this slice, and what must be waited for there."""
     slice: Range = call["slice"]
-    for entity in there:
-        if entity in decision.takes_back:
-            continue
+    for entity in [e for e in there if e not in decision.takes_back]:
         own = isinstance(entity, Alias) and entity.source is source and entity.extent.address == slice.address
         decision.open = decision.open or entity.damaged
         if entity.extent != slice:
