@@ -53,6 +53,7 @@ TESTS: Final = {
     "flags": ("tests/flags/test_checker.py",),
     "reservation": (
         "tests/reservation/test_reservation_checker.py", "tests/reservation/test_reservation_checker_edges.py",
+        "tests/reservation/test_reservation_checker_limits.py",
     ),
     "va-remap": ("tests/va_remap/test_va_remap_checker.py", "tests/va_remap/test_va_remap_checker_edges.py"),
     "skip-remap": (

@@ -11,8 +11,8 @@ from vmm_conformance.contracts import Access, DriverCapabilities, Fault, Range, 
 from vmm_conformance.history.events import DEVICE, FIELDS, HARNESS, SUBJECT, Event, History
 
 G = 4096
-BASE = 0x100000
-"""Where reservation 1 lies; reservation ``n`` lies ``n`` times as high."""
+BASE = 3 * G
+"""Where reservation 1 lies: so low and odd that nothing which is done with an address does by chance."""
 RW = Access.READ_WRITE
 INVALID, PAST = "INVALID_ARGUMENT", "FAILED_PRECONDITION"
 Slice = tuple[int, int, int, int, bool]
@@ -26,6 +26,16 @@ def one(offset: int, memory: int, *, size: int = G, skip: int = 0, required: boo
 def handle(memory: int) -> int:
     """The handle of an allocation."""
     return 100 + memory
+
+
+def base(reserved: int) -> int:
+    """Where a reservation lies."""
+    return BASE + 16 * G * (reserved - 1)
+
+
+def three(s: Story) -> None:
+    """Mapping 1: allocations 1 to 3 at the second to fourth granule."""
+    s.map_to(1, one(1, 1), one(2, 2), one(3, 3))
 
 
 class Story:
@@ -85,26 +95,26 @@ class Story:
             self.subject("release", handle(memory))
         self.gave()
 
-    def reserve(self, reserved: int, size: int = 8 * G, *, device: int = 0, alignment: int = 0) -> None:
-        self.call("reserve", reservation=reserved, device=device, size=size, alignment=alignment)
-        self.subject("reserve", size, alignment, 0, result=BASE * reserved)
-        self.gave(address=Range(BASE * reserved, size))
+    def reserve(self, reserved: int, size: int = 8 * G, *, at: int = 0) -> None:
+        self.call("reserve", reservation=reserved, device=0, size=size, alignment=0)
+        self.subject("reserve", size, 0, 0, result=at or base(reserved))
+        self.gave(address=Range(at or base(reserved), size))
 
     def close(self, reserved: int = 1, *unmapped: tuple[int, int], size: int = 8 * G) -> None:
         """Unmap places, then free."""
         self.call("close", reservation=reserved)
         for offset, length in unmapped:
             self.unmap(offset, length, reserved)
-        self.subject("address_free", BASE * reserved, size)
+        self.subject("address_free", base(reserved), size)
         self.gave()
 
     # -- mapping, from the driver's side
 
     def map(self, offset: int, memory: int, *, size: int = G, skip: int = 0, reserved: int = 1) -> None:
-        self.subject("map", BASE * reserved + offset, size, handle(memory), skip)
+        self.subject("map", base(reserved) + offset, size, handle(memory), skip)
 
     def unmap(self, offset: int, size: int = G, reserved: int = 1, *, status: int = 0) -> None:
-        self.subject("unmap", BASE * reserved + offset, size, status=status)
+        self.subject("unmap", base(reserved) + offset, size, status=status)
 
     def access(self, offset: int, size: int = G, devices: Sequence[int] = (0,), *, right: int = RW) -> None:
         self.subject("set_access", BASE + offset, size, tuple((device, right) for device in devices))
@@ -125,7 +135,7 @@ class Story:
         self.call("map_to", reservation=reserved, made=made, slices=slices)
         if slices:
             start = slices[0][0]
-            self.places[made] = BASE * reserved + start, slices[-1][0] + slices[-1][2] - start
+            self.places[made] = base(reserved) + start, slices[-1][0] + slices[-1][2] - start
 
     def made(self, made: int, **views: Any) -> None:
         """The call has made a mapping."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from reservation_stories import BASE, INVALID, PAST, RW, G, Story, broken, handle, one, ready
+from reservation_stories import BASE, INVALID, PAST, RW, G, Story, base, broken, handle, one, ready, three
 
 from vmm_conformance.catalogue import catalogue
 from vmm_conformance.contracts import Access, Fault, Range
@@ -20,11 +20,6 @@ FULL: dict[str, Any] = {"scopes": {"set_access": "full", "unmap": "run"}}
 SLICES: dict[str, Any] = {"scopes": {"set_access": "slice", "unmap": "slice"}}
 OFFSETS: dict[str, Any] = {"takes": {"map_offset": True}}
 Case = tuple[Tell, dict[str, Any]]
-
-
-def three(s: Story) -> None:
-    """Mapping 1: allocations 1 to 3 at the second to fourth granule."""
-    s.map_to(1, one(1, 1), one(2, 2), one(3, 3))
 
 
 # -- right histories, and some of what they witness
@@ -399,20 +394,20 @@ def reserved_at(s: Story, address: Range, *, size: int = G, alignment: int = 0) 
 
 
 def misaligned(s: Story) -> None:
-    reserved_at(s, Range(2 * BASE + 256, G))
+    reserved_at(s, Range(base(2) + 256, G))
 
 
 def alignment_dropped(s: Story) -> None:
-    reserved_at(s, Range(2 * BASE + G, G), alignment=4 * G)
+    reserved_at(s, Range(base(2), G), alignment=4 * G)
 
 
 def odd_size(s: Story) -> None:
-    reserved_at(s, Range(2 * BASE, 100), size=100)
+    reserved_at(s, Range(base(2), 100), size=100)
 
 
 def not_reserved(s: Story) -> None:
     s.call("reserve", reservation=2, device=0, size=G, alignment=0)
-    s.gave(address=Range(2 * BASE, G))
+    s.gave(address=Range(base(2), G))
 
 
 def refused_reservation(s: Story) -> None:
@@ -1188,6 +1183,13 @@ def closed_unused(s: Story) -> None:
     s.close()
 
 
+def unmapped_nothing(s: Story) -> None:
+    s.call("close", reservation=1)
+    s.unmap(0, 8 * G, status=1)
+    s.subject("address_free", BASE, 8 * G)
+    s.gave()
+
+
 def remapped_alone(s: Story) -> None:
     s.map_to(1, one(0, 1))
     s.remap(1, 2, one(0, 2))
@@ -1220,6 +1222,7 @@ VACUOUS: list[tuple[Tell, set[int]]] = [
     (mapped_at_start, {3, 5, 6, 8, 9, 10, 11, 13, 14, 15, *range(18, 25), *range(26, 41)}),
     (used_unwritten, {5, 31, 35, 36}),
     (closed_unused, {9}),
+    (unmapped_nothing, {13}),
     (remapped_alone, {30, 31, 35, 40, 36}),
     (failed_at_once, {16, 17, 18, 19, 25}),
     (failed_without_cleanup, {32, 34, 37, 39}),

@@ -48,11 +48,10 @@ class Allocation:
     ``number`` is its identity, and ``memory`` what the driver's record has under it, if that can be seen.
     """
 
-    __slots__ = ("device", "held", "id", "memory", "number", "size")
+    __slots__ = ("held", "id", "memory", "number", "size")
 
-    def __init__(self, identity: int, device: int, address: Range, memory: Memory | None) -> None:
+    def __init__(self, identity: int, address: Range, memory: Memory | None) -> None:
         self.id = identity
-        self.device = device
         self.number, self.size = address
         self.memory = memory
         self.held = True
@@ -157,8 +156,7 @@ class Call:
     ``wrong`` and ``unserved`` say what stands against it, see `reservation_requests`.
     """
 
-    def __init__(self, event: Event, about: dict[str, Any], ledger: Ledger) -> None:
-        self.event = event
+    def __init__(self, about: dict[str, Any], ledger: Ledger) -> None:
         self.name: str = about["name"]
         self.about = about
         self.slices = tuple(Slice(*one) for one in about.get("slices", ()))
@@ -248,7 +246,7 @@ class Ledger:
 
     def __init__(self, header: dict[str, Any]) -> None:
         self.header = header
-        self.traced: bool = header.get("traced", True)
+        self.traced: bool = header["traced"]
         self.minimum, self.recommended = header["granularity"]
         self.reach: dict[int, tuple[int, ...]] = header["reach"]
         self.takes = header["takes"]

@@ -51,10 +51,9 @@ class Contents(Family):
 
     def _promise(self, mapping: int, changed: str, kept: str, call: Call) -> None:
         owned = self.ledger.owners.get(mapping)
-        runs = [(one.offset, one.end) for one in call.slices if one.required]
+        required = {one.offset for one in call.slices if one.required}
         for piece in owned.pieces if owned else ():
-            is_changed = any(low <= piece.offset < high for low, high in runs)
-            self._promises[mapping, piece.offset] = changed if is_changed else kept
+            self._promises[mapping, piece.offset] = changed if piece.offset in required else kept
 
     # -- work
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from vmm_conformance.checkers.reservation_calls import MAPPING, Call, Family, Step
 from vmm_conformance.contracts import Code, Range, status_name
-from vmm_conformance.history.events import SUBJECT, Event
+from vmm_conformance.history.events import Event
 from vmm_conformance.history.state import Mapping
 
 MAP_FAILED, ACCESS_FAILED, FIRST_FAILED = "RES-18", "RES-19", "RES-20"
@@ -95,7 +95,7 @@ class Failures(Family):
         """The whole range is unmapped, and nobody owns it."""
         assert call.owned is not None
         range = call.owned.range
-        left = self.left(m for m in self.state.mappings_in(*range) if m.who == SUBJECT) if self.ledger.traced else []
+        left = self.left(self.state.mappings_in(*range)) if self.ledger.traced else []
         if left:
             self.judge.fail(
                 WITHDRAWN, event, f"{call} failed and leaves {len(left)} mappings", range=range, cause=left[0].made,

@@ -45,7 +45,7 @@ class Mappings(Family):
             return
         if call.name in MAPPING and call.good:
             self._mapped(call, event)
-        elif call.name == "remap" and call.owned:
+        elif call.name == "remap":
             self._remapped(call, event)
 
     # -- one driver call
@@ -215,7 +215,7 @@ class Mappings(Family):
         """Until something fails, only required slices are unmapped and mapped."""
         assert call.reserved is not None
         runs = _runs(required)
-        if len(runs) > 1 or len(required) < len(call.slices):
+        if len(required) < len(call.slices):
             self.judge.witness(OTHERS)
         for step in call.before(call.cause):
             if step.event.kind not in ("unmap", "map"):

@@ -139,7 +139,7 @@ class Answers(Family):
 
     def _failed_before(self, call: Call) -> bool:
         """Whether a remap has failed where the call maps; that is settled then."""
-        if call.name not in MAPPING or call.reserved is None or not call.reserved.failed:
+        if call.name not in MAPPING or call.reserved is None:
             return False
         start, end = call.place.address, call.place.end
         failed = [place for place in call.reserved.failed if place.address < end and start < place.end]

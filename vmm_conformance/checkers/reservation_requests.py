@@ -104,7 +104,9 @@ def _no_place(call: Call, ledger: Ledger) -> str:
         if owned.offset < offset + size and offset < owned.offset + owned.size:
             return f"{owned.offset}+{owned.size} is mapped there"
     for mapping in ledger.excused:
-        start = mapping.address - reserved.base if isinstance(mapping, Mapping) and mapping.ended < 0 else size + offset
+        if not isinstance(mapping, Mapping) or mapping.ended >= 0:
+            continue
+        start = mapping.address - reserved.base
         if start < offset + size and offset < start + mapping.size:
             return f"{start}+{mapping.size} could not be unmapped before"
     return ""

@@ -58,7 +58,7 @@ class Watch(Visitor):
     def _note(self, event: Event, what: str, details: dict[str, Any]) -> None:
         ledger = self.ledger
         if what == "call":
-            ledger.call = call = Call(event, details, ledger)
+            ledger.call = call = Call(details, ledger)
             call.wrong = wrong(call, ledger)
             call.unserved = unserved(call, ledger)
         elif what == "return" and ledger.call:
@@ -117,7 +117,7 @@ def _settle_good(call: Call, ledger: Ledger, handles: dict[int, Memory]) -> None
     about, name, owners = call.about, call.name, ledger.owners
     if name == "allocate" and call.address:
         memory = handles.get(call.address.address)
-        ledger.allocations[about["allocation"]] = Allocation(about["allocation"], about["device"], call.address, memory)
+        ledger.allocations[about["allocation"]] = Allocation(about["allocation"], call.address, memory)
     elif name == "reserve" and call.address:
         ledger.reserved[about["reservation"]] = Reserved(about["reservation"], about["device"], call.address)
     elif name == "free" and about["allocation"] in ledger.allocations:
