@@ -43,7 +43,11 @@ CONTRACTS: Final = {
 }
 """The contract of each family of checkers, by the first word of a module's name."""
 TESTS: Final = {
-    "allocator": ("tests/allocator/test_allocator_checker.py", "tests/allocator/test_allocator_parts_checker.py"),
+    "allocator": (
+        "tests/allocator/test_allocator_checker.py", "tests/allocator/test_allocator_checker_edges.py",
+        "tests/allocator/test_allocator_captures_checker.py", "tests/allocator/test_allocator_declared_checker.py",
+        "tests/allocator/test_allocator_parts_checker.py",
+    ),
     "auto-threshold": ("tests/auto/test_auto_checker.py",),
     "driver": (
         "tests/driver_suite/test_driver_suite_checker.py", "tests/driver_suite/test_driver_checker_edges.py",

@@ -103,6 +103,10 @@ class Story:
 
     # -- the caller's work
 
+    def hold(self, device: int = 0) -> None:
+        """What is submitted to the first stream waits for the caller."""
+        self.event(HARNESS, "note", ("held", {"stream": FIRST, "device": device}))
+
     def write(self, block: int, token: bytes, *, offset: int = 0, stream: int = FIRST, status: int = 0) -> int:
         address = self.at[block][0] + offset
         return self.launch(stream, writes=(Write(address, token),), status=status)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from stories import FIRST, RW, SECOND, A, B, C, G, Story, broken
 
-from vmm_conformance.contracts import Access, Fault
+from vmm_conformance.contracts import Access, Fault, Range
 
 ONE, TWO = b"11111111", b"22222222"
 Tell = Callable[[Story], None]
@@ -66,6 +66,15 @@ def handed_on(s: Story) -> None:
     s.write(2, TWO, stream=SECOND)
 
 
+def handed_on_and_gone(s: Story) -> None:
+    """What was handed on is no longer awaited."""
+    handed_on(s)
+    for stream in (FIRST, SECOND):
+        s.harness("stream_synchronize", stream)
+    s.deallocate(2, stream=SECOND)
+    s.unback(A, handle=1)
+
+
 def grown_by_alias(s: Story) -> None:
     s.allocate(1, A)
     s.write(1, ONE)
@@ -97,6 +106,45 @@ def undo_that_failed(s: Story) -> None:
     s.subject("release", 1)
     s.refused()
     s.close()
+
+
+def event_that_stayed(s: Story) -> None:
+    """An event that could not be given back may stay as well."""
+    s.allocate(1, A)
+    s.call("deallocate", block=1, stream=FIRST)
+    s.subject("event_create", 0, result=50)
+    s.subject("event_destroy", 50, status=999, result="injected")
+    s.refused("UNKNOWN")
+    s.close(1)
+
+
+def closed_unused_later(s: Story) -> None:
+    a_life(s)
+    s.open()
+    s.close()
+
+
+def beside_the_caller(s: Story) -> None:
+    """What the caller has is its own, and stays."""
+    s.harness("reserve", G, 0, 0, result=C)
+    s.harness("create", G, 0, 0, result=9)
+    s.harness("map", C, G, 9, 0)
+    s.allocate(1, A)
+    s.close(1)
+
+
+def side_by_side(s: Story) -> None:
+    """Two halves of one handle, the second of which was taken first."""
+    s.call("allocate", block=1, size=100, stream=FIRST, space=0)
+    s.subject("reserve", G, 0, 0, result=B)
+    s.subject("create", 2 * G, 0, 0, result=1)
+    s.subject("map", B, G, 1, G)
+    s.subject("set_access", B, G, ((0, RW),))
+    s.gave_block(1, 100, B, G)
+    s.call("allocate", block=2, size=100, stream=FIRST, space=0)
+    s.subject("reserve", G, 0, 0, result=A)
+    s.show(A, handle=1)
+    s.gave_block(2, 100, A, G)
 
 
 def short_of_memory(s: Story) -> None:
@@ -134,6 +182,11 @@ GOOD: list[tuple[Tell, dict[int, int]]] = [
     (short_of_memory, {1: 1, 9: 3}),
     (no_bytes, {9: 1, 10: 1}),
     (moved_back, {2: 3}),
+    (handed_on_and_gone, {5: 1}),
+    (event_that_stayed, {8: 2}),
+    (closed_unused_later, {8: 3}),
+    (beside_the_caller, {8: 2}),
+    (side_by_side, {1: 1}),
 ]
 
 
@@ -182,6 +235,21 @@ def less_committed(s: Story) -> None:
     s.gave_block(1, G + 1, A, G)
 
 
+def less_behind_in_the_middle(s: Story) -> None:
+    s.call("allocate", block=1, size=100, stream=FIRST, space=0)
+    s.subject("reserve", 2 * G, 0, 0, result=A)
+    s.subject("create", 2 * G, 0, 0, result=1)
+    s.subject("map", A, G, 1, G)
+    s.subject("set_access", A, G, ((0, RW),))
+    s.gave_block(1, 100, A, 2 * G)
+
+
+def smaller_than_asked(s: Story) -> None:
+    s.call("allocate", block=1, size=100, stream=FIRST, space=0)
+    s.back(A, handle=1)
+    s.gave_block(1, 50, A, G)
+
+
 def neighbour_unmapped(s: Story) -> None:
     s.allocate(1, A)
     s.allocate(2, B)
@@ -227,6 +295,14 @@ def lost_by_later_read(s: Story) -> None:
     early = s.read(1, None)
     s.write(1, TWO)
     s.ran(early, TWO)
+
+
+def nothing_read(s: Story) -> None:
+    """Work that ran and brought nothing back."""
+    s.allocate(1, A)
+    s.write(1, ONE)
+    s.write(1, TWO, offset=8)
+    s.ran(s.launch(FIRST, reads=(Range(A, 8), Range(A + 8, 8))))
 
 
 def unmapped_at_once(s: Story) -> None:
@@ -284,10 +360,25 @@ def grown_without_peer(s: Story) -> None:
     s.gave_block(1, 2 * G, B, 2 * G)
 
 
+def grown_without_reader(s: Story) -> None:
+    s.allocate(1, A)
+    s.subject("set_access", A, G, ((1, Access.READ),))
+    s.call("grow", block=1, size=2 * G, stream=FIRST)
+    s.back(B, handle=2, size=2 * G)
+    s.gave_block(1, 2 * G, B, 2 * G)
+
+
 def not_undone(s: Story) -> None:
     s.call("allocate", block=1, size=100, stream=FIRST, space=0)
     s.subject("reserve", G, 0, 0, result=A)
     s.subject("create", G, 0, 0, status=2, result="injected")
+    s.refused()
+
+
+def plain_not_undone(s: Story) -> None:
+    s.call("allocate", block=1, size=100, stream=FIRST, space=0)
+    s.subject("alloc", 100, 0, 0, result=C)
+    s.subject("event_create", 0, status=2, result="injected")
     s.refused()
 
 
@@ -323,6 +414,25 @@ def other_left_after_failed_undo(s: Story) -> None:
     s.open()
     s.subject("create", G, 0, 0, result=9)
     s.close()
+
+
+def mapping_left(s: Story) -> None:
+    """Handle and addresses could not be given back; nobody tried the mapping."""
+    s.allocate(1, A)
+    s.call("deallocate", block=1, stream=FIRST)
+    s.subject("release", 1, status=999, result="injected")
+    s.subject("address_free", A, G, status=999, result="injected")
+    s.refused("UNKNOWN")
+    s.close()
+
+
+def released_twice(s: Story) -> None:
+    """The mapping still holds the memory; the handle is gone."""
+    s.allocate(1, A)
+    s.call("trim")
+    s.subject("release", 1)
+    s.subject("release", 1, status=1)
+    s.gave()
 
 
 def freed_twice(s: Story) -> None:
@@ -365,6 +475,14 @@ def close_refused(s: Story) -> None:
     s.refused("INTERNAL")
 
 
+def close_refused_behind_an_injected_failure(s: Story) -> None:
+    """The first could not; the second is no closing again."""
+    s.call("close")
+    s.subject("device_synchronize", 0, status=999, result="injected")
+    s.refused("UNKNOWN")
+    close_refused(s)
+
+
 def bytes_from_none(s: Story) -> None:
     s.allocate(1, A, 0)
 
@@ -377,13 +495,14 @@ def short_of_no_bytes(s: Story) -> None:
 BAD: list[tuple[int, tuple[Tell, ...]]] = [
     (1, (same_addresses, same_memory)),
     (2, (no_rights, read_only, less_behind, less_committed, neighbour_unmapped, work_refused, fault_without_cause)),
+    (2, (less_behind_in_the_middle, smaller_than_asked)),
     (3, (misaligned, wrong_space, wrong_device)),
-    (4, (lost, lost_by_later_read)),
+    (4, (lost, lost_by_later_read, nothing_read)),
     (5, (unmapped_at_once, waited_for_another, handed_on_early, faulted)),
-    (6, (grown_without_contents, grown_short, grown_without_peer)),
-    (7, (not_undone, undone_too_much, last_error)),
-    (8, (left_open, event_left, other_left_after_failed_undo, freed_twice, closed_once)),
-    (9, (no_reason, crashed, short_with_freed_memory, close_refused)),
+    (6, (grown_without_contents, grown_short, grown_without_peer, grown_without_reader)),
+    (7, (not_undone, plain_not_undone, undone_too_much, last_error)),
+    (8, (left_open, event_left, other_left_after_failed_undo, freed_twice, closed_once, mapping_left, released_twice)),
+    (9, (no_reason, crashed, short_with_freed_memory, close_refused, close_refused_behind_an_injected_failure)),
     (10, (bytes_from_none, short_of_no_bytes)),
 ]
 CASES = [pytest.param(f"ALLOCATOR-{n}", tell, id=tell.__name__) for n, tells in BAD for tell in tells]
@@ -461,12 +580,23 @@ def closed_unused(s: Story) -> None:
     s.gave()
 
 
+def grown_out_of_plain_memory(s: Story) -> None:
+    """Plain memory has no rights that could be lost."""
+    s.call("allocate", block=1, size=100, stream=FIRST, space=0)
+    s.subject("alloc", 100, 0, 0, result=A)
+    s.gave_block(1, 100, A, 100)
+    s.call("grow", block=1, size=G, stream=FIRST)
+    s.back(B, handle=2)
+    s.gave_block(1, G, B, G)
+
+
 VACUOUS: list[tuple[Tell, tuple[int, ...]]] = [
     (one_block, (1, 4, 5, 6, 7, 8, 10)),
     (written_only, (4, 5)),
     (freed_when_over, (5,)),
     (refused_at_first_call, (2, 3, 7)),
     (closed_unused, (2, 5, 8)),
+    (grown_out_of_plain_memory, (6,)),
 ]
 
 

@@ -148,10 +148,8 @@ class Ledger:
 
     def at(self, address: int) -> Block | None:
         """The live block with ``address`` in its committed bytes, or within its size."""
-        for block in self.live.values():
-            if block.address <= address < block.address + max(block.committed, block.size):
-                return block
-        return None
+        blocks = self.live.values()
+        return next((b for b in blocks if b.address <= address < b.address + max(b.committed, b.size)), None)
 
     def on(self, device: int) -> list[Block]:
         """The live blocks of a device."""

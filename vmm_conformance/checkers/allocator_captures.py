@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from vmm_conformance.checkers.allocator_calls import Block, Call, Family, Ledger, Taken, describe
+from vmm_conformance.checkers.allocator_calls import Block, Call, Family, Ledger, describe
 from vmm_conformance.checkers.judge import Judge
 from vmm_conformance.contracts import Range
 from vmm_conformance.history.events import Event
 from vmm_conformance.history.ordering import accesses
 from vmm_conformance.history.replay import Replay
-from vmm_conformance.history.state import Mapping, Memory, Part, Reservation
+from vmm_conformance.history.state import Mapping, Memory, Part
 
 QUIET, KEPT = "ALLOCATOR-19", "ALLOCATOR-20"
 
@@ -29,14 +29,27 @@ class _Use(NamedTuple):
     block: int
 
 
+class _Capture:
+    """One capture: its stream, the blocks that the allocator has to keep, and what captured work uses."""
+
+    __slots__ = ("ours", "stream", "uses")
+
+    def __init__(self, stream: int) -> None:
+        self.stream = stream
+        self.ours: set[int] = set()
+        self.uses: dict[Mapping | Memory, _Use] = {}
+
+    def kept(self) -> dict[Mapping | Memory, _Use]:
+        """What captured work uses of blocks that the allocator has to keep."""
+        return {what: use for what, use in self.uses.items() if use.block in self.ours}
+
+
 class Captures(Family):
-    """Follows each device's capture: the blocks that its allocator has to keep, and what captured work uses."""
+    """Follows the capture of each device."""
 
     def __init__(self, replay: Replay, ledger: Ledger, judge: Judge) -> None:
         super().__init__(replay, ledger, judge)
-        self._streams: dict[int, int] = {}
-        self._ours: dict[int, set[int]] = {}
-        self._uses: dict[int, dict[Mapping | Memory, _Use]] = {}
+        self._captures: dict[int, _Capture] = {}
 
     def called(self, call: Call) -> None:
         """A block that is freed or resized while a capture is under way is the allocator's to keep; so is what it was
@@ -44,29 +57,25 @@ class Captures(Family):
         under_way = call.device in self.ledger.capturing
         if under_way and call.name in {"allocate", "trim", *RESIZING}:
             self.judge.witness(QUIET)
-        if call.block and call.name in RESIZING:
-            if under_way or call.block.id in self._ours.get(call.device, ()):
-                self._keep(call.device, call.block)
-            if any(use.block == call.block.id for _, use in self._kept(call.device)):
+        capture = self._captures.get(call.device)
+        if capture and call.block and call.name in RESIZING:
+            if under_way or call.block.id in capture.ours:
+                self._keep(capture, call.block)
+            if any(use.block == call.block.id for use in capture.kept().values()):
                 self.judge.witness(KEPT)
 
-    def _keep(self, device: int, block: Block) -> None:
-        self._ours[device].add(block.id)
-        self.ledger.planned[device].update(part.memory for part in block.parts)
-
-    def _kept(self, device: int) -> list[tuple[Mapping | Memory, _Use]]:
-        """What captured work uses of blocks that the allocator has to keep."""
-        ours = self._ours.get(device, set())
-        return [(what, use) for what, use in self._uses.get(device, {}).items() if use.block in ours]
+    def _keep(self, capture: _Capture, block: Block) -> None:
+        capture.ours.add(block.id)
+        self.ledger.planned[block.device].update(part.memory for part in block.parts)
 
     def captured(self, event: Event) -> None:
         """Note what captured work uses."""
-        for device, stream in self._streams.items():
-            if stream == event.args[0]:
-                for address, size, _ in accesses(event):
-                    block = self.ledger.at(address)
-                    for part in self.state.parts(address, size) if block else ():
-                        self._uses[device][_what(part)] = _Use(event, block.id if block else 0)
+        for address, size, _ in accesses(event):
+            block = self.ledger.at(address)
+            capture = self._captures.get(block.device) if block else None
+            if block and capture:
+                touched = map(_what, self.state.parts(address, size))
+                capture.uses.update(dict.fromkeys(touched, _Use(event, block.id)))
 
     def driver_call(self, event: Event, call: Call | None) -> None:
         """Judge what is called while a capture is under way, and what goes that captured work uses."""
@@ -83,7 +92,7 @@ class Captures(Family):
         if event.kind == "device_synchronize":
             return bool(event.args[0] == device)
         place = ASKING.get(event.kind)
-        return place is not None and event.args[place] == self._streams[device]
+        return place is not None and event.args[place] == self._captures[device].stream
 
     def _loud(self, event: Event, call: Call, what: str) -> None:
         self.judge.fail(
@@ -92,11 +101,9 @@ class Captures(Family):
             actual=f"{event.kind}({', '.join(map(str, event.args))})",
         )  # fmt: skip
 
-    def _gone(self, gone: Taken, event: Event, call: Call | None) -> None:
-        if isinstance(gone, Reservation):
-            return
-        for device in self._uses:
-            use = next((use for what, use in self._kept(device) if what is gone), None)
+    def _gone(self, gone: Mapping | Memory, event: Event, call: Call | None) -> None:
+        for capture in self._captures.values():
+            use = capture.kept().get(gone)
             if use:
                 self._lost(event, f"{event.kind} in {call or 'no call'} takes away {describe(gone)}", gone, use)
 
@@ -109,25 +116,24 @@ class Captures(Family):
 
     def returned(self, call: Call, event: Event) -> None:
         """Follow captures, and judge memory that goes to another block."""
-        device = call.device
         if call.name in ("drop_capture", "close") and call.good:
-            self._streams.pop(device, None)
-            self._ours.pop(device, None)
-            self._uses.pop(device, None)
+            self._captures.pop(call.device, None)
         elif call.name == "begin_capture" and call.good:
-            self._streams[device] = call.arguments["stream"]
-            self._ours[device], self._uses[device] = set(), {}
+            self._captures[call.device] = _Capture(call.arguments["stream"])
         elif call.good and call.block and call.name in ("allocate", "grow", "shrink"):
             self._handed(call, call.block, event)
 
     def _handed(self, call: Call, block: Block, event: Event) -> None:
+        capture = self._captures.get(call.device)
+        if capture is None:
+            return
         memory = {part.memory for part in block.parts}
-        for what, use in self._kept(call.device):
+        for what, use in capture.kept().items():
             behind = what.memory if isinstance(what, Mapping) else what
             if behind in memory and use.block != block.id:
                 self._lost(event, f"{call} hands out {describe(behind)}", behind, use)
         if call.device in self.ledger.capturing:
-            self._keep(call.device, block)
+            self._keep(capture, block)
 
 
 def _what(part: Part) -> Mapping | Memory:

@@ -60,7 +60,7 @@ class Paths(Family):
             return
         took = {path: n - before.get(path, 0) for path, n in told.items() if n != before.get(path, 0)}
         own = [path for path in self._declared if path.startswith(f"{call.name}/")]
-        right = len(took) == 1 and list(took.values()) == [1] and next(iter(took)) in own
+        right = list(took.values()) == [1] and next(iter(took)) in own
         lie = right and self._lie(next(iter(took)), call)
         if right and not lie:
             self.judge.witness(f"{PATHS}:{next(iter(took))}")

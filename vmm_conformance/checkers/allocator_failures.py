@@ -116,7 +116,7 @@ class Refusals(Family):
             self.judge.fail(
                 UNDONE, event, f"{call} failed and left behind {', '.join(map(describe, left))}",
                 expected="a failed call gives back all that it took", cause=left[0].made,
-                actual=f"{len(left)} left", range=Range(getattr(left[0], "address", 0), left[0].size),
+                actual=f"{len(left)} left", range=Range(left[0].address, left[0].size),
             )  # fmt: skip
         self._first_error(call, event)
 

@@ -36,7 +36,7 @@ class Leaks(Family):
         held = {
             "address_free": first in state.reservations,
             "release": first in state.handles and state.handles[first].references > 0,
-            "unmap": event.kind == "unmap" and bool(state.mappings_in(*event.args[:2])),
+            "unmap": event.kind == "unmap" and bool(state.mappings_in(*event.args)),
             "free": state.allocation_at(first) is not None,
         }.get(event.kind, first in self._events)
         if not held:
@@ -75,7 +75,7 @@ class Leaks(Family):
             self.judge.fail(
                 CLOSED, event, f"close leaves behind {', '.join([*map(describe, left), *others])}",
                 expected="nothing of the subject's is left", actual=f"{len(left) + len(others)} left",
-                range=Range(getattr(left[0], "address", 0), left[0].size) if left else None,
+                range=Range(left[0].address, left[0].size) if left else None,
                 cause=left[0].made if left else None,
             )  # fmt: skip
         excused.update(left)

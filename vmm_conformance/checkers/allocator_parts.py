@@ -162,7 +162,7 @@ class Peers(Family):
             self._enabled(call, event)
         elif call.good and call.device in self.ledger.peers and call.device not in self.ledger.paused:
             made = call.name in ("allocate", "grow", "shrink")
-            blocks = [call.block] if made and call.block else self.ledger.on(call.device)
+            blocks = [call.block] if call.block else self.ledger.on(call.device)
             if made or call.name == "resume":
                 self._granted(blocks, self.ledger.peers[call.device], call, event)
 
