@@ -59,7 +59,10 @@ TESTS: Final = {
         "tests/reservation/test_reservation_checker.py", "tests/reservation/test_reservation_checker_edges.py",
         "tests/reservation/test_reservation_checker_limits.py",
     ),
-    "va-remap": ("tests/va_remap/test_va_remap_checker.py", "tests/va_remap/test_va_remap_checker_edges.py"),
+    "va-remap": (
+        "tests/va_remap/test_va_remap_checker.py", "tests/va_remap/test_va_remap_checker_edges.py",
+        "tests/va_remap/test_va_remap_checker_blame.py",
+    ),
     "skip-remap": (
         "tests/skip_remap/test_step_contents.py", "tests/skip_remap/test_step_layout.py",
         "tests/skip_remap/test_step_order.py", "tests/skip_remap/test_step_outcome.py",

@@ -113,15 +113,30 @@ def unsaid(name: str, scope: int) -> Edit:
     return edit
 
 
+def table_cut(history: History) -> None:
+    found = details(history, "return", name="execute", scope=1)[0]
+    found["table"] = found["table"][:-1]
+
+
+def table_lengthened(history: History) -> None:
+    found = details(history, "return", name="execute", scope=1)[0]
+    found["table"] = (*found["table"], Range(G, G))
+
+
+def nothing_owned(history: History) -> None:
+    found = details(history, "return", name="generate", scope=1)[0]
+    found["table"] = replaced(found["table"], 1, address=0)
+
+
 def table_changed(history: History) -> None:
     found = details(history, "return", name="execute", scope=1)[0]
     found["table"] = replaced(found["table"], 1, address=0x10)
 
 
 def owned_in_reservation(history: History) -> None:
-    (reserved,) = details(history, "memory", name="create_reservation")
+    """At the last slice, where the temporary buffer before the output lies."""
     found = details(history, "return", name="generate", scope=1)[0]
-    found["table"] = replaced(found["table"], 1, address=reserved["result"].address)
+    found["table"] = replaced(found["table"], -1, address=found["table"][-2].address)
 
 
 def padded(history: History) -> None:
@@ -231,9 +246,14 @@ CASES = (
     case("temp-moved", "SCOPE-123", plan(TEMPS, TEMP, BufferSpec(G)), (R, R), moved(2, 0, G)),
     case("temp-unbacked", "SCOPE-123", plan(TEMPS, TEMP), (R, R), moved(2, 0, 1)),
     case("table-changed", "SCOPE-124", plan(TEMPS, TEMP, OUTPUT), (R,), table_changed),
-    case("owned-in-reservation", "SCOPE-124", plan(TEMPS, TEMP, OUTPUT), (R,), owned_in_reservation),
+    case("owned-in-reservation", "SCOPE-124", plan(TEMPS, TEMP, TEMP, OUTPUT), (R,), owned_in_reservation),
+    case("table-shorter", "SCOPE-124", plan(TEMPS, TEMP, OUTPUT), (R,), table_cut),
+    case("table-longer", "SCOPE-124", plan(TEMPS, TEMP, OUTPUT), (R,), table_lengthened),
+    case("output-null", "SCOPE-124", plan(TEMPS, TEMP, OUTPUT), (R,), nothing_owned),
     case("output-lost", "SCOPE-124", plan(TEMPS, OUTPUT), (R,), misread),
     case("wrong-memory", "SCOPE-125", plan(TEMPS, PARAMETER, PARAMETER), (R,), moved(1, 0, G)),
+    case("too-few-addresses", "SCOPE-125", plan(TEMPS, PARAMETER), (R,), executing(1, table=())),
+    case("too-many-addresses", "SCOPE-125", plan(TEMPS, PARAMETER), (R,), executing(1, table=(Range(G, 1000),) * 2)),
     case("null-code", "SCOPE-126", plan(PROFILED, NULLABLE), (*WATCHED, Nullify(0), R),
     answer("execute", 4, code="ABORTED")),
     case("map-code", "SCOPE-126", plan(PROFILED, PARAMETER), (*WATCHED, Fail("map"), R), answer("execute", 4, **OK)),
@@ -243,10 +263,14 @@ CASES = (
         answer("execute", 4, status="refused", code="INTERNAL"),
     ),
     case(
+        "error-swallowed", "SCOPE-127", plan(PROFILED, PARAMETER), (*WATCHED, Run(result=Result.RAISE_AFTER)),
+        answer("execute", 4, **OK),
+    ),
+    case(
         "release-unsaid", "SCOPE-127", plan(PROFILED, PARAMETER), (*WATCHED, Fail("unmap"), R),
         answer("execute", 4, **OK)
     ),
-    case("mapped-anew", "SCOPE-128", plan(PROFILED, PARAMETER), (*WATCHED, R, R), request("map", 5, calls=2)),
+    case("mapped-anew", "SCOPE-128", plan(PROFILED, PARAMETER), (*WATCHED, R, R), request("map", 5, calls=1)),
     case("logical-size-mapped", "SCOPE-129", plan(PROFILED, PARAMETER), (*WATCHED, R), logical_size),
     case("padded-size-shown", "SCOPE-129", plan(TEMPS, TEMP, OUTPUT), (R,), padded),
     case("not-freed", "SCOPE-130", plan(TEMPS, TEMP), (R,), unsaid("deallocate", 1)),
@@ -261,6 +285,7 @@ CASES = (
     ),
     case("index-order", "SCOPE-132", TWO, (R,), other_order),
     case("space-dropped", "SCOPE-133", TWO, (R,), request("allocate_mapped", 1, space=0)),
+    case("space-changed", "SCOPE-133", TWO, (R,), request("allocate_mapped", 1, space=2)),
     case("released-early", "SCOPE-134", plan(TEMPS, TEMP), (R,), released_early),
     case("reservation-kept", "SCOPE-134", plan(TEMPS, TEMP), (R,), kept),
     case("plain-absent", "POLICY-135", plan(ALWAYS, TEMP, CONSTANT), (R,), executing(1, persistent=None)),
@@ -310,6 +335,10 @@ CASES = (
     case(
         "not-quoted", "FLAG-153", plan(TEMPS, TEMP), (ParseMode("SKIP"),),
         read_as("SKIP", outcome={"status": "refused", "code": Code.INVALID_ARGUMENT.value, "message": "no"}),
+    ),
+    case(
+        "other-mode", "FLAG-153", plan(TEMPS, TEMP), (ParseMode("SKIP_TEMP"),),
+        read_as("SKIP_TEMP", answer=RemapMode.ALWAYS_UPDATE),
     ),
     case("default", "FLAG-153", plan(TEMPS, TEMP), (ParseMode(),), read_as(None, answer=RemapMode.SKIP_TEMP)),
 )  # fmt: skip

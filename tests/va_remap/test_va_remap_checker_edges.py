@@ -11,18 +11,21 @@ from va_histories import (
     TEMP,
     TEMPS,
     G,
+    asks,
     details,
+    found,
     insert,
     notes,
     plan,
     ran,
     replaced,
-)  # fmt: skip
+    without,
+)
 
 from vmm_conformance.checkers.va_remap import judge
-from vmm_conformance.contracts import Code, Range, RemapMode
+from vmm_conformance.contracts import BufferCommand, BufferKind, BufferSpec, Code, Range, RemapMode
 from vmm_conformance.history.events import Event, History
-from vmm_conformance.programs.va_remap import Fail, Foreign, ParseMode, Run
+from vmm_conformance.programs.va_remap import Ending, Fail, Foreign, Operation, ParseMode, Probe, Result, Run, Share
 
 R = Run()
 WATCHED = (R, R, R)
@@ -34,13 +37,10 @@ def again(history: History, event: Event) -> None:
     history.events.insert(history.events.index(event), event)
 
 
-def found(history: History) -> list[str]:
-    return sorted({finding.invariant for finding in judge(history).findings})
-
-
+@pytest.mark.parametrize("result", [Result.OK, Result.RAISE_BEFORE])
 @pytest.mark.parametrize(("mode", "rule"), [(ALWAYS, "POLICY-135"), (TEMPS, "POLICY-136"), (PROFILED, "POLICY-137")])
-def test_a_run_executes_once(mode: RemapMode, rule: str) -> None:
-    history = ran(plan(mode, TEMP, OUTPUT), R, R)
+def test_a_run_executes_once(mode: RemapMode, rule: str, result: Result) -> None:
+    history = ran(plan(mode, TEMP, OUTPUT), R, Run(result=result))
     assert found(history) == []
     again(history, notes(history, "executing", scope=2)[0])
     assert rule in found(history)
@@ -111,8 +111,13 @@ def test_of_a_parameter_that_changes_hands_as_a_run_begins_either_is_right(
     assert "POLICY-141" in judged(1)
 
 
-def test_a_foreign_parameter_is_not_shown_even_if_another_is_foreign_too() -> None:
-    history = ran(plan(PROFILED, TEMP, PARAMETER, PARAMETER), Foreign(0), Foreign(1), *WATCHED, R)
+@pytest.mark.parametrize(
+    ("before", "owned"), [((Foreign(0), Foreign(1)), ()), ((Share(1, 0),), ())], ids=["foreign", "shared"]
+)
+def test_what_is_not_one_parameters_own_is_not_shown(before: tuple[Operation, ...], owned: tuple[int, ...]) -> None:
+    """Also where it cannot be told whether what two share was the allocator's."""
+    history = ran(plan(PROFILED, TEMP, PARAMETER, PARAMETER), *before, *WATCHED, R)
+    details(history, "return", name="create", scope=4)[0]["owned"] = owned
     assert found(history) == []
     (call,), (executing,) = (notes(history, what, scope=4, **name) for what, name in SHOWING)
     known = details(history, "memory", name="allocate_mapped", scope=4)[0]
@@ -142,11 +147,113 @@ def test_the_promise_of_a_run_without_doubt_is_kept_as_it_was_made() -> None:
 
 
 @pytest.mark.parametrize("by", [1, 1 << 40])
-@pytest.mark.parametrize("mode", [ALWAYS, TEMPS, PROFILED])
-def test_memory_is_behind_all_of_what_a_run_is_given(mode: RemapMode, by: int) -> None:
+@pytest.mark.parametrize(("mode", "vmm"), [(ALWAYS, True), (TEMPS, True), (TEMPS, False), (PROFILED, True)])
+def test_memory_is_behind_all_of_what_a_run_is_given(mode: RemapMode, vmm: bool, by: int) -> None:
     """One byte behind its memory, and where nothing is."""
-    history = ran(plan(mode, TEMP), R, R)
+    history = ran(plan(mode, TEMP), R, R, vmm=vmm)
     assert found(history) == []
     (told,) = details(history, "executing", scope=2)
     told["table"] = replaced(told["table"], 0, address=told["table"][0].address + by)
     assert found(history) != []
+
+
+def test_more_memory_than_is_asked_for_may_be_behind_it() -> None:
+    history = ran(plan(TEMPS, TEMP), R, vmm=False)
+    (made,) = (event for event in history.events if event.kind == "alloc")
+    made.args = (made.args[0] + 1, *made.args[1:])
+    assert found(history) == []
+
+
+@pytest.mark.parametrize("rights", [((0, 1),), ((1, 3),)], ids=["read-only", "another-device"])
+def test_a_run_may_read_and_write_what_it_is_given(rights: tuple[tuple[int, int], ...]) -> None:
+    history = ran(plan(TEMPS, TEMP), R)
+    (access,) = (event for event in history.events if event.kind == "set_access")
+    access.args = (*access.args[:2], rights)
+    assert found(history) == ["SCOPE-123"]
+
+
+@pytest.mark.parametrize("scope", [1, 2])
+def test_an_address_that_changes_within_its_memory_is_another(scope: int) -> None:
+    history = ran(plan(TEMPS, BufferSpec(1000)), R, R)
+    (told,) = details(history, "executing", scope=scope)
+    told["table"] = replaced(told["table"], 0, address=told["table"][0].address + 8)
+    assert found(history) == ["SCOPE-123"]
+
+
+@pytest.mark.parametrize("what", ["return", "executing"])
+@pytest.mark.parametrize(("size", "wrong"), [(1000, (999, 1001)), (G, (G - 1, 2 * G)), (2 * G - 1, (G, 2 * G + 1))])
+def test_a_size_is_that_of_the_buffer(what: str, size: int, wrong: tuple[int, int]) -> None:
+    for each in wrong:
+        history = ran(plan(ALWAYS, BufferSpec(size, BufferKind.OUTPUT)), R)
+        assert found(history) == []
+        told = next(one for one in details(history, what, scope=1) if "table" in one)
+        told["table"] = replaced(told["table"], 0, size=each)
+        assert "SCOPE-129" in found(history)
+
+
+def test_what_is_mapped_counts_where_nothing_executes() -> None:
+    judged = judge(ran(plan(TEMPS, BufferSpec(1000)), Run(ending=Ending.EARLY)))
+    assert judged.findings == []
+    assert judged.witnesses["SCOPE-129"]
+
+
+# -- one after the other
+
+
+def test_what_a_second_run_reserves_before_its_turn_is_too_early() -> None:
+    history = ran(plan(TEMPS, TEMP), R, Run(probe=Probe.EXECUTING))
+    asks(history, notes(history, "call", name="drop", scope=2)[0], 3, "create_reservation")
+    assert found(history) == ["SCOPE-122"]
+
+
+def test_a_run_that_frees_when_the_next_one_has_got_in_has_let_it_in_too_early() -> None:
+    history = ran(plan(TEMPS, TEMP), R, Run(probe=Probe.TORN_DOWN, ending=Ending.NO_TEARDOWN))
+    assert found(history) == []
+    (freed,), (created,) = (
+        notes(history, *what, scope=scope, name=name)
+        for scope, name, *what in ((2, "deallocate", "memory"), (3, "create", "return"))
+    )
+    without(history, freed)
+    history.events.insert(history.events.index(created) + 1, freed)
+    assert found(history) == ["SCOPE-122"]
+
+
+# -- command buffers
+
+
+SEVERAL = plan(TEMPS, TEMP, TEMP, commands=(BufferCommand((), (0,)), BufferCommand((), (1,))))
+
+
+def another(history: History, scope: int, number: int) -> None:
+    """A run records another command buffer than the last, whole, and submits that."""
+    (submit,) = notes(history, "submit", scope=scope)
+    for record in details(history, "memory", name="record", scope=1):
+        insert(history, submit, "memory", **{**record, "scope": scope, "buffer": number})
+    submit.args[1]["buffer"] = number
+
+
+@pytest.mark.parametrize("number", [0, 2])
+def test_another_command_buffer_is_for_other_addresses(number: int) -> None:
+    history = ran(SEVERAL, R, R, consumer=True)
+    assert found(history) == []
+    another(history, 2, number)
+    assert found(history) == ["POLICY-144"]
+
+
+def test_opening_an_executable_may_cost_another_one_its_command_buffer() -> None:
+    history = ran(SEVERAL, R, Run(1), R, others=(plan(TEMPS, TEMP),), consumer=True)
+    another(history, 3, 3)
+    assert found(history) == []
+
+
+def test_recording_that_has_failed_is_not_kept_to_oneself() -> None:
+    history = ran(plan(TEMPS, TEMP), R, consumer=True)
+    details(history, "memory", name="record")[0].update(status="refused", code="INTERNAL", reason="injected")
+    without(history, *notes(history, "submit"))
+    assert found(history) == ["POLICY-146"]
+
+
+def test_a_command_buffer_that_failed_is_put_to_the_test_once() -> None:
+    judged = judge(ran(plan(TEMPS, TEMP), Fail("record"), R, R, R, consumer=True))
+    assert judged.findings == []
+    assert judged.witnesses["POLICY-146"] == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from vmm_conformance.checkers.va_remap import judge
 from vmm_conformance.contracts import BufferCommand, BufferKind, BufferSpec, RemapMode
 from vmm_conformance.drivers.host import HostDriver
 from vmm_conformance.history.events import HARNESS, Event, History
@@ -30,8 +31,14 @@ def plan(mode: RemapMode, *buffers: BufferSpec, commands: tuple[BufferCommand, .
     return ExecutablePlan(buffers, commands or (BufferCommand(reads, writes),), mode)
 
 
-def ran(planned: ExecutablePlan, *operations: Operation, subject: object = reference, **configuration: Any) -> History:
-    program = Program("va-remap", Configuration((planned,), **configuration), operations)
+def ran(
+    planned: ExecutablePlan,
+    *operations: Operation,
+    others: tuple[ExecutablePlan, ...] = (),
+    subject: object = reference,
+    **configuration: Any,
+) -> History:
+    program = Program("va-remap", Configuration((planned, *others), **configuration), operations)
     return run(program, subject, HostDriver)
 
 
@@ -62,9 +69,20 @@ def insert(history: History, before: Event, what: str, **details: Any) -> None:
     history.events.insert(at, event)
 
 
+def asks(history: History, before: Event, scope: int, name: str, **more: Any) -> None:
+    """A run asks for something just before an event, and gets it."""
+    got = {"status": "ok", "code": "", "reason": "", "result": None, "calls": 0, "space": 0}
+    insert(history, before, "memory", **{**got, "scope": scope, "name": name, **more})
+
+
 def replaced(table: tuple[Any, ...], index: int, **changes: Any) -> tuple[Any, ...]:
     """A table with one entry changed."""
-    return tuple(entry._replace(**changes) if n == index else entry for n, entry in enumerate(table))
+    return tuple(entry._replace(**changes) if n == index % len(table) else entry for n, entry in enumerate(table))
+
+
+def found(history: History) -> list[str]:
+    """The invariants that are broken."""
+    return sorted({finding.invariant for finding in judge(history).findings})
 
 
 Edit = Callable[[History], None]

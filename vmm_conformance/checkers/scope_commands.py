@@ -25,7 +25,6 @@ class _Execution:
 
     def __init__(self) -> None:
         self.records: dict[int, set[int]] = {}
-        self.fresh: set[int] = set()
         self.failed = False
         self.submits = 0
 
@@ -37,7 +36,8 @@ class Commands(Family):
         super().__init__(facts, judge)
         self._buffers: dict[int, _Recorded] = {}
         self._executions: dict[int, _Execution] = {}
-        self._broken: dict[Track, int] = {}
+        self._broken: set[Track] = set()
+        """Tracks on which recording has failed, and that have submitted nothing since."""
         self._last: dict[Track, tuple[int, int]] = {}
         """The command buffer that a track submitted last, and how many executables had been opened then."""
         self._opened = 0
@@ -52,18 +52,15 @@ class Commands(Family):
         if not request.ok:
             recorded.broken = request.event
             execution.failed = True
-            self._broken[scope.track] = number
+            self._broken.add(scope.track)
             return
-        places = dict(request.details["places"])
-        if command not in recorded.places:
-            execution.fresh.add(command)
-        elif self._idle(scope, recorded, command):
+        if command in recorded.places and self._idle(scope, recorded, command):
             self.judge.fail(
                 UPDATED, request.event,
                 f"{scope.name} records command {command} anew, all of whose buffers are persistent",
                 expected="it keeps what it was recorded with", actual="recorded again",
             )  # fmt: skip
-        recorded.places[command] = places
+        recorded.places[command] = dict(request.details["places"])
         execution.records.setdefault(number, set()).add(command)
 
     def _idle(self, scope: Scope, recorded: _Recorded, command: int) -> bool:
@@ -87,7 +84,7 @@ class Commands(Family):
         execution = self._executions.setdefault(scope.number, _Execution())
         execution.submits += 1
         recorded = self._buffers.setdefault(number, _Recorded())
-        self._whole(scope, event, number, recorded)
+        self._whole(scope, event, recorded)
         done = execution.records.get(number, set())
         promises = scope.persistent is not None
         if recorded.promised is not None and recorded.promised is not promises:
@@ -110,26 +107,24 @@ class Commands(Family):
         """Another command buffer than the last is for other addresses, or instead of a broken one."""
         before, opened = self._last.get(scope.track, (number, self._opened))
         self._last[scope.track] = number, self._opened
-        last = self._buffers[before]
-        if before == number or opened != self._opened or last.broken is not None or not last.promised:
+        last, told = self._buffers[before], scope.persistent
+        if before == number or opened != self._opened or last.broken is not None or not last.promised or told is None:
             return
-        fixed = set(scope.persistent or ())
         same = all(
             last.places.get(command, {}).get(index) == scope.running[index].address
             for command in range(len(scope.plan.commands))
-            for index in self._named(scope, command) - fixed
+            for index in self._named(scope, command) - set(told)
         )
-        if same and scope.persistent is not None:
+        if same:
             self.judge.fail(
                 UPDATED, event, f"{scope.name} records another command buffer, though nothing has moved",
                 expected="the last one is submitted again", actual="another one",
             )  # fmt: skip
 
-    def _whole(self, scope: Scope, event: Event, number: int, recorded: _Recorded) -> None:
+    def _whole(self, scope: Scope, event: Event, recorded: _Recorded) -> None:
         if scope.track in self._broken:
             self.judge.witness(DISCARDED)
-            if self._broken[scope.track] != number:
-                del self._broken[scope.track]
+            self._broken.remove(scope.track)
         if recorded.broken is not None:
             self.judge.fail(
                 DISCARDED, event, f"{scope.name} submits a command buffer into which recording has failed",

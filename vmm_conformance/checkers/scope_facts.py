@@ -16,6 +16,8 @@ from vmm_conformance.history.events import Event, History
 from vmm_conformance.history.state import Mapping, Memory, State
 
 Persistent = tuple[int, ...] | None
+Behind = tuple[Mapping | None, Memory | None]
+"""What stands behind an address: the mapping, None for a plain allocation, and the memory."""
 
 
 class Request:
@@ -75,7 +77,6 @@ class Track:
     """
 
     def __init__(self, executable: int, device: int, plan: PlanFacts, leaky: set[int]) -> None:
-        self.executable = executable
         self.device = device
         self.plan = plan
         self.name = f"executable {executable} on device {device} ({plan.mode.value})"
@@ -85,8 +86,6 @@ class Track:
         self.spoiled = False
         self.leaky = leaky
         self.failed: Scope | None = None
-        self.last: Scope | None = None
-        """The last scope that executed."""
         self.policy: Any = None
 
     def spoil(self) -> None:
@@ -104,7 +103,7 @@ class Scope:
     """One run. ``path`` is what it must be: ``refused``, ``plain``, ``watched`` or ``active``, or ``any``.
 
     ``owned_before``, ``owned_after`` and ``owned_now``: the parameters whose last address the allocator knew,
-    before and after the creation, and when it executed. ``inside`` is the call that is going on. ``final`` is
+    before and after the creation, and when it executed. ``inside`` is the call that was made last. ``final`` is
     the owning table with which it executed, ``after`` the same when it had; ``behind`` what stood behind the
     addresses that execution was given.
     """
@@ -133,7 +132,7 @@ class Scope:
     executing: list[Event] = field(default_factory=list)
     running: tuple[Range, ...] = ()
     persistent: Persistent = None
-    behind: dict[int, tuple[Mapping | None, Memory | None]] = field(default_factory=dict)
+    behind: list[Behind] = field(default_factory=list)
     submitted: bool = False
     live: frozenset[int] = frozenset()
 
@@ -158,6 +157,11 @@ class Scope:
         return call.status if call else ""
 
     @property
+    def granule(self) -> int:
+        """What slices are made of: the granularity of the time when they were laid out."""
+        return self.track.granularity or self.granularity
+
+    @property
     def executed(self) -> bool:
         """Whether it executed, and that went well."""
         return self.status("execute") == "ok" and bool(self.executing)
@@ -170,9 +174,6 @@ class Scope:
         """The one buffer with ``address`` in a table; None if there is none, or several."""
         found = [index for index, entry in enumerate(table) if entry.address == address]
         return found[0] if len(found) == 1 else None
-
-    def __str__(self) -> str:
-        return self.name
 
 
 class Facts:
@@ -194,7 +195,6 @@ class Facts:
         self.causes: dict[Mapping, Request] = {}
         self.own_streams: set[int] = set()
         self.leaky: set[int] = set()
-        self.closing: int | None = None
         self.closing_requests: list[Request] = []
 
     def track(self, executable: int, device: int) -> Track:
@@ -203,6 +203,11 @@ class Facts:
         if key not in self.tracks:
             self.tracks[key] = Track(executable, device, self.plans[executable], self.leaky)
         return self.tracks[key]
+
+    def behind(self, address: int) -> Behind:
+        """What stands behind an address now."""
+        mapping = self.state.mapping_at(address)
+        return mapping, mapping.memory if mapping else self.state.allocation_at(address)
 
 
 class Family:
@@ -277,8 +282,6 @@ class Watch:
                     self._say("note", event, what, details)
             elif kind == "ran":
                 self._say("ran", event)
-            elif kind == "end":
-                self._ended.clear()
             else:
                 apply(event)
                 if state.ended:
@@ -299,7 +302,7 @@ class Watch:
     def _call(self, event: Event, details: dict[str, Any]) -> None:
         name = details["name"]
         if name == "close":
-            self.facts.closing, self.facts.closing_requests = details["executable"], []
+            self.facts.closing_requests = []
         scope = self.facts.scopes.get(details["scope"])
         if scope is None:
             return
@@ -319,7 +322,6 @@ class Watch:
         call = scope.calls[name]
         call.returned = event
         call.status, call.code, call.message = outcome["status"], outcome["code"], outcome["message"]
-        scope.inside = ""
         if name == "create":
             scope.enabled, scope.owned_after = details.get("enabled"), frozenset(details.get("owned", ()))
             self._say("created", scope)
@@ -329,15 +331,12 @@ class Watch:
         elif name == "execute":
             scope.after = details["table"]
             self._say("executed", scope)
-            if scope.executing:
-                scope.track.last = scope
         if name == "drop" or (name == "create" and not call.ok):
             self._say("ended", scope, event)
 
     def _opened_or_closed(self, event: Event, name: str, details: dict[str, Any]) -> None:
         if name == "close":
             self._say("closed", details["executable"], event)
-            self.facts.closing = None
             for key in [key for key in self.facts.tracks if key[0] == details["executable"]]:
                 del self.facts.tracks[key]
         self._say("note", event, name, details)
@@ -351,7 +350,7 @@ class Watch:
         if scope is not None:
             scope.requests.append(request)
             _enter(scope, request)
-        elif self.facts.closing is not None:
+        else:
             self.facts.closing_requests.append(request)
         self._say("request", scope, request)
 
@@ -359,11 +358,7 @@ class Watch:
         scope = self.facts.scopes[details["scope"]]
         scope.executing.append(event)
         scope.running, scope.persistent = details["table"], details["persistent"]
-        state = self.facts.state
-        for index, entry in enumerate(scope.running):
-            mapping = state.mapping_at(entry.address) if entry.address else None
-            memory = mapping.memory if mapping else state.allocation_at(entry.address)
-            scope.behind[index] = mapping, memory
+        scope.behind = [self.facts.behind(entry.address) for entry in scope.running]
         self._say("executing", scope, event)
 
     def _submitted(self, event: Event, details: dict[str, Any]) -> None:

@@ -46,8 +46,8 @@ def blameless(scope: Scope, request: Request) -> bool:
     if request.reason == "source-aliased":
         return len(shown) > 1
     if request.reason == "unknown":
-        return any(index not in scope.owned_now for index in shown)
-    sizes = {scope.plan.rounded(index, scope.track.granularity) for index in shown}
+        return any(scope.plan.is_parameter(index) and index not in scope.owned_now for index in shown)
+    sizes = {scope.plan.rounded(index, scope.granule) for index in shown}
     return request.reason == "too-large" and request.place is not None and request.place.size in sizes
 
 
@@ -56,7 +56,7 @@ class Allocations(Family):
 
     def request(self, scope: Scope | None, request: Request) -> None:
         """A request that is refused for a reason that a scope must not give."""
-        if scope is None or request.ok or request.name in ("release", "record") or scope.track.spoiled:
+        if scope is None or scope.track.spoiled:
             return
         rule = WRONG.get((request.name, request.reason))
         if rule is not None and not blameless(scope, request):
@@ -73,8 +73,9 @@ class Allocations(Family):
             return
         made: list[tuple[int, Request]] = []
         for request in scope.requests:
-            if request.ok and request.name in ("allocate", "allocate_mapped") and request.result:
-                index = scope.index_of(scope.generated, request.result.address)
+            place = request.result
+            if place and place.address and request.name in ("allocate", "allocate_mapped"):
+                index = scope.index_of(scope.generated, place.address)
                 if index is not None:
                     made.append((index, request))
         self._order(scope, [index for index, _ in made])
@@ -114,14 +115,10 @@ class Allocations(Family):
 
     def ended(self, scope: Scope, event: Event) -> None:
         """All that a scope has allocated is its caller's by now, or has been given back (130, 131)."""
-        if "drop" not in scope.calls:
-            return
         torn_down = scope.status("teardown") in ("ok", "refused")
         left = {r: q for r, q in scope.allocated.items() if r.address and not (torn_down and r.address in scope.live)}
         struck = {request.address for request in scope.refused("deallocate") if blameless(scope, request)}
         stuck = {range_: request for range_, request in left.items() if range_ not in struck}
-        if set(left) - set(stuck):
-            scope.track.spoil()
         rule = UNBLOCKED if scope.status("generate") != "ok" else ONCE
         if scope.requests and "generate" in scope.calls:
             self.judge.witness(rule)
@@ -132,8 +129,8 @@ class Allocations(Family):
                 expected="what was allocated for a run is given back when its scope is dropped, teardown or not",
                 actual="still allocated", range=range_, cause=request.event.seq,
             )  # fmt: skip
-        if stuck:
-            scope.track.spoil()  # one finding tells it
+        if left:
+            scope.track.spoil()  # one finding tells it, and none where luck was against it
 
     # -- the end
 

@@ -52,9 +52,7 @@ class Outcomes(Family):
 
     def _recut(self, scope: Scope) -> bool:
         """Whether the granularity is not what the reservation was laid out with."""
-        track = scope.track
-        needed = scope.path == "active" or (scope.path == "watched" and bool(scope.plan.temps))
-        return needed and bool(track.reservations) and track.granularity != scope.granularity
+        return scope.path in ("watched", "active") and scope.granule != scope.granularity
 
     def _refused(self, scope: Scope, call: Call, rule: str) -> None:
         what = "another allocator or granularity than before"
@@ -85,7 +83,7 @@ class Outcomes(Family):
 
     def _null(self, scope: Scope) -> list[int]:
         """Promised parameters and outputs that are null in this run."""
-        if scope.path != "active" or not scope.plan.profiled:
+        if scope.path != "active":
             return []
         selected = scope.track.policy.selected or frozenset()
         return [i for i in sorted(selected & scope.plan.candidates) if not scope.final[i].address]
@@ -190,7 +188,7 @@ class Outcomes(Family):
         """Nothing stands against this call."""
         if scope.track.spoiled and call.status != "crashed":
             return
-        good = call.ok and (not executed or len(scope.executing) == 1)
+        good = call.ok and (not executed or bool(scope.executing))
         rules = [mode_rule(scope)]
         if scope.track.failed is not None and scope.path in ("watched", "active"):
             rules.append(UNBLOCKED)

@@ -64,8 +64,8 @@ class Policies(Family):
             return "plain"
         profile = self.profile(track)
         wrong = scope.stream not in self.facts.own_streams or track.bound not in (None, scope.label)
-        if profile.selected == frozenset() and not profile.doubtful:
-            return "any" if wrong else "plain"
+        if profile.selected == frozenset():
+            return "any" if wrong or profile.doubtful else "plain"
         if wrong:
             return "refused"
         if not plan.profiled:
@@ -96,8 +96,6 @@ class Policies(Family):
 
     def executing(self, scope: Scope, event: Event) -> None:
         """Judge the set of persistent buffers."""
-        if len(scope.executing) > 1 or len(scope.running) != len(scope.plan.buffers):
-            return
         profile, told = self.profile(scope.track), scope.persistent
         if scope.path == "watched":
             self.judge.expect(
@@ -119,7 +117,7 @@ class Policies(Family):
             actual="absent")
             return
         chosen = frozenset(told)
-        if scope.path == "active" and plan.profiled and profile.doubtful:
+        if profile.doubtful:
             taken = chosen & profile.doubtful
             profile.selected = (profile.selected or frozenset()) | taken
             profile.foreign -= taken
@@ -154,10 +152,10 @@ class Policies(Family):
 
     def _selection(self, scope: Scope, event: Event, profile: Profile, chosen: frozenset[int]) -> None:
         """What each reason to leave a candidate out demands."""
-        off = profile.moved | profile.lost
-        unowned = (profile.foreign | profile.sharing) - profile.doubtful - off
-        for rule, indices, why in ((STEADY, off, "has moved, or was null"), (SHARED, unowned,
-        "cannot be aliased alone")):
+        for rule, indices, why in (
+            (STEADY, profile.moved | profile.lost, "has moved, or was null"),
+            (SHARED, profile.foreign | profile.sharing, "cannot be aliased alone"),
+        ):
             for index in sorted(indices & scope.plan.candidates):
                 self.judge.expect(
                     rule, event, index not in chosen,
@@ -180,16 +178,16 @@ class Policies(Family):
             )  # fmt: skip
         elif told is not None:
             profile.persistent = told
-        for index in told or ():
-            if not 0 <= index < len(scope.running) or scope.plan.kind(index) is BufferKind.TEMP:
+        for index, (entry, buffer) in enumerate(zip(scope.running, scope.plan.buffers, strict=False)):
+            if index not in (told or ()) or buffer.kind is BufferKind.TEMP:
                 continue
-            now = scope.running[index].address
+            now = entry.address
             first = profile.addresses.setdefault(index, now)
             if now != first:
                 self.judge.fail(
                     ONCE, event,
                     f"buffer {index} was promised to stay at {first:#x}, and {scope.name} has it elsewhere",
-                    expected=f"{first:#x}", actual=f"{now:#x}", range=scope.running[index],
+                    expected=f"{first:#x}", actual=f"{now:#x}", range=entry,
                 )  # fmt: skip
 
     # -- what was watched
@@ -205,7 +203,6 @@ class Policies(Family):
                 profile.lost.add(index)
             elif profile.seen.setdefault(index, entry) != entry:
                 profile.moved.add(index)
-            profile.seen[index] = entry
         profile.runs += 1
 
     # -- the layout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection
 from typing import Any
 
 from vmm_conformance.checkers.judge import Judge
@@ -59,16 +60,10 @@ class Tables(Family):
                 OWNED, event, good, f"{scope.name} owns buffer {index} at {entry.address:#x}", expected=wanted,
                 actual=f"{entry.address:#x}", range=entry,
             )  # fmt: skip
-            if buffer.size % scope.granularity and entry.address:
-                self.judge.expect(
-                    ROUNDED, event, entry.size == buffer.size, f"{scope.name} shows its caller a padded buffer {index}",
-                    expected=f"{buffer.size} bytes", actual=f"{entry.size} bytes", range=entry,
-                )  # fmt: skip
+            self._size(scope, event, index, entry, f"shows its caller buffer {index} with", (buffer.size,))
 
     def executed(self, scope: Scope) -> None:
         """The owning table is as it was (124)."""
-        if not scope.executing and scope.status("execute") == "ok":
-            return
         changed = [n for n, (a, b) in enumerate(zip(scope.final, scope.after, strict=False)) if a != b]
         self.judge.expect(
             OWNED, scope.calls["execute"].event, not changed and len(scope.final) == len(scope.after),
@@ -80,7 +75,11 @@ class Tables(Family):
 
     def executing(self, scope: Scope, event: Event) -> None:
         """Every address shows the memory that it must, whole and with rights (123, 125, 129)."""
-        if len(scope.running) != len(scope.plan.buffers) or len(scope.executing) > 1:
+        if len(scope.running) != len(scope.plan.buffers):
+            self.judge.fail(
+                FINAL, event, f"{scope.name} runs with a table of {len(scope.running)} entries",
+                expected=f"one for each of {len(scope.plan.buffers)} buffers", actual=f"{len(scope.running)}",
+            )  # fmt: skip
             return
         for index, entry in enumerate(scope.running):
             if index in scope.plan.named and scope.final[index].address:
@@ -88,13 +87,14 @@ class Tables(Family):
                     self._temporary(scope, event, index, entry)
                 else:
                     self._final(scope, event, index, entry)
-        self._sizes(scope, event)
+        for index, entry in enumerate(scope.running):
+            sizes = scope.plan.buffers[index].size, scope.plan.rounded(index, scope.granularity)
+            self._size(scope, event, index, entry, f"runs with buffer {index} of", sizes)
 
     def _final(self, scope: Scope, event: Event, index: int, entry: Range) -> None:
         final = scope.final[index]
         mapping, memory = scope.behind[index]
-        parts = self.facts.state.parts(final.address, 1)
-        good = bool(parts) and memory is parts[0].memory and _usable(entry, mapping, memory, scope)
+        good = memory is self.facts.behind(final.address)[1] and _usable(entry, mapping, memory, scope)
         replaced = final.address != scope.generated[index].address
         self.judge.expect(
             FINAL, event, good,
@@ -138,36 +138,35 @@ class Tables(Family):
             return False
         return not (self.facts.budgeted and cause.name in ("allocate", "allocate_mapped"))
 
-    def _sizes(self, scope: Scope, event: Event) -> None:
-        for index, buffer in enumerate(scope.plan.buffers):
-            size = scope.running[index].size
-            if not scope.running[index].address or not buffer.size % scope.granularity:
-                continue
-            largest = scope.plan.rounded(index, scope.granularity)
-            self.judge.expect(
-                ROUNDED, event, buffer.size <= size <= largest,
-                f"{scope.name} runs with a buffer {index} of {size} bytes",
-                expected=f"{buffer.size} bytes, or {largest} where that is mapped", actual=f"{size} bytes",
-                range=scope.running[index],
+    def _size(
+        self, scope: Scope, event: Event, index: int, entry: Range, what: str, sizes: tuple[int, ...]
+    ) -> None:
+        """An entry that is not null has one of ``sizes`` (129)."""
+        if not entry.address:
+            return
+        if scope.plan.buffers[index].size % scope.granularity:
+            self.judge.witness(ROUNDED)
+        if entry.size not in sizes:
+            self.judge.fail(
+                ROUNDED, event, f"{scope.name} {what} {entry.size} bytes",
+                expected=" or ".join(f"{size} bytes" for size in sizes), actual=f"{entry.size} bytes", range=entry,
             )  # fmt: skip
 
     # -- aliases
 
     def request(self, scope: Scope | None, request: Request) -> None:
         """Aliases and slices are whole granules (129); an unmoved buffer takes no driver call (128)."""
-        if scope is None or request.place is None:
-            return
-        if request.name == "map":
-            self._alias(scope, request)
-        elif request.name == "allocate_mapped":
-            self._whole(scope, request, [n for n in scope.plan.temps if scope.plan.buffers[n].size])
-
-    def _alias(self, scope: Scope, request: Request) -> None:
         source, place = request.address, request.place
-        if source is None or place is None:
+        if scope is None or place is None:
             return
+        if request.name == "allocate_mapped":
+            self._whole(scope, request, place, scope.plan.temps)
+        elif request.name == "map" and source is not None:
+            self._alias(scope, request, source, place)
+
+    def _alias(self, scope: Scope, request: Request, source: Range, place: Range) -> None:
         shown = [index for index, entry in enumerate(scope.final) if entry.address == source.address]
-        self._whole(scope, request, shown)
+        self._whole(scope, request, place, shown)
         if not request.ok:
             return
         if self._shown[scope.track].number != scope.number:
@@ -177,7 +176,7 @@ class Tables(Family):
         index = shown[0] if len(shown) == 1 else None
         last = aliases.before.get(source)
         if last is not None and last[0] == index is not None and self._same(last[2], source):
-            blamed = request.calls > 0 and self._blamed(last[2]) and not self._lent(last[2], request)
+            blamed = request.calls > 0 and self._blamed(last[2]) and not self._lent(last[2], request, source)
             self.judge.expect(
                 UNMOVED, request.event, not blamed, f"{scope.name} maps buffer {index} anew, which has not moved",
                 expected=f"no driver call: the alias at {last[1].address:#x} is taken up again",
@@ -186,31 +185,28 @@ class Tables(Family):
         if mapping is not None:
             aliases.now[source] = index, place, mapping
 
-    def _lent(self, alias: Mapping, request: Request) -> bool:
+    def _lent(self, alias: Mapping, request: Request, source: Range) -> bool:
         """Whether the memory has stood behind another buffer since, and was shown there."""
-        cause, source = self.facts.causes.get(alias), request.address
-        if cause is None or cause is request or cause.name != "map" or cause.address is None or source is None:
+        cause = self.facts.causes.get(alias)
+        if cause is None or cause is request or cause.address is None:
             return False
-        return cause.address.address == source.address
+        return cause.name == "map" and cause.address.address == source.address
 
     def _same(self, alias: Mapping, source: Range) -> bool:
         """Whether the memory at ``source`` is what the alias showed."""
         now = self.facts.state.mapping_at(source.address)
         return now is not None and now.memory is alias.memory
 
-    def _whole(self, scope: Scope, request: Request, indices: list[int]) -> None:
+    def _whole(self, scope: Scope, request: Request, place: Range, indices: Collection[int]) -> None:
         """The size that is mapped is that of one of ``indices``, rounded up."""
-        granularity = scope.track.granularity or scope.granularity
-        sizes = {scope.plan.rounded(index, granularity) for index in indices}
-        if request.place is None or not sizes:
-            return
-        if any(scope.plan.buffers[index].size % granularity for index in indices):
+        sizes = {scope.plan.rounded(index, scope.granule) for index in indices}
+        if any(scope.plan.buffers[index].size % scope.granule for index in indices):
             self.judge.witness(ROUNDED)
-        if request.place.size not in sizes:
+        if sizes and place.size not in sizes:
             self.judge.fail(
                 ROUNDED, request.event, f"{scope.name}: {request}",
                 expected=f"whole granules: one of {sorted(sizes)} bytes",
-                actual=f"{request.place.size} bytes", range=request.place,
+                actual=f"{place.size} bytes", range=place,
             )  # fmt: skip
 
     # -- what the caller sees

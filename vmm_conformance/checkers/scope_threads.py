@@ -59,10 +59,6 @@ class Threads(Family):
         if scope is not None:
             self._done(scope, request.event)
 
-    def executing(self, scope: Scope, event: Event) -> None:
-        """A run executes."""
-        self._done(scope, event)
-
     def _done(self, scope: Scope, event: Event) -> None:
         current = self._current
         if current is None:
@@ -81,9 +77,8 @@ class Threads(Family):
         current = self._current
         if current is None or scope.number != current.first:
             return
-        self._current = None
-        second = self.facts.scopes.get(current.second)
-        if second is None or "any" in (scope.path, second.path) or "refused" in (scope.path, second.path):
+        second = self.facts.scopes[current.second]
+        if "any" in (scope.path, second.path) or "refused" in (scope.path, second.path):
             return
         if current.apart:
             self.judge.expect(
