@@ -252,6 +252,7 @@ VACUOUS: list[tuple[str, Revision, list[Step], set[str]]] = [
         [(variables("0", "0", "CUDA"), gave(False, 0)), (variables(None, "7"), gave(True, 7))],
         {"FLAG-147", "FLAG-149", "FLAG-151", "FLAG-165"},
     ),
+    ("zero", BYTES, [(variables(None, "0"), gave(True, 0))], {"FLAG-154", "FLAG-165"}),
     ("no negative number", FLAGS, [(options(None, "1"), gave(True, 1))], {"FLAG-154", "FLAG-165"}),
 ]
 
