@@ -119,14 +119,25 @@ def test_memory_is_the_device_s_where_no_space_is_named(world: World, kind: type
     assert made == (G, 0, 0)
 
 
-def test_peers_are_enabled_once(world: World) -> None:
-    block = world.allocator.allocate(G, stream=world.stream)
+@pytest.mark.parametrize("owner", [0, 1])
+def test_peers_are_enabled_once(world: World, owner: int) -> None:
+    allocator = PausingAllocator(world.driver, owner)
+    block = allocator.allocate(G, stream=world.host.stream_create(owner))
     world.calls()
     for _ in range(2):
-        world.allocator.enable_peer(1)
-        world.allocator.enable_peer(0)
+        allocator.enable_peer(1 - owner)
+        allocator.enable_peer(owner)
     assert world.calls() == ["set_access"]
-    assert world.host.get_access(block.address, 1) is Access.READ_WRITE
+    assert world.host.get_access(block.address, 1 - owner) is Access.READ_WRITE
+    allocator.close()
+
+
+def test_address_space_is_used_to_the_last_byte(world: World) -> None:
+    world.allocator.most = 4 * G
+    blocks = [world.allocator.allocate(2 * G, stream=world.stream) for _ in range(2)]
+    with pytest.raises(SubjectError, match=f"{G} bytes of address space beside {4 * G} are more than {4 * G}"):
+        world.allocator.allocate(G, stream=world.stream)
+    assert len(blocks) == 2
 
 
 def test_a_peer_that_cannot_reach_the_memory_is_refused() -> None:

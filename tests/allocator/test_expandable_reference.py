@@ -28,8 +28,8 @@ G = 4096
 class World:
     """An allocator on a driver of eight granules, and a stream."""
 
-    def __init__(self, devices: int = 1) -> None:
-        self.host = HostDriver(DriverOptions(capacity=8 * G, devices=devices))
+    def __init__(self) -> None:
+        self.host = HostDriver(DriverOptions(capacity=8 * G))
         self.recorder = Recorder(self.host, History())
         self.driver: Driver = self.recorder.subject
         self.allocator = ExpandableAllocator(self.driver, 0)
@@ -254,12 +254,14 @@ def test_the_last_bytes_of_a_segment_are_used(world: World) -> None:
     assert world.allocator.statistics().reserved == 8 * G
 
 
-def test_peers_that_reach_the_memory_may_use_it() -> None:
-    world = World(devices=2)
-    block = world.allocate()
-    assert [world.host.get_access(block.address, device) for device in (0, 1)] == [Access.READ_WRITE] * 2
-    world.allocator.close()
-    world.host.close()
+@pytest.mark.parametrize("owner", [0, 1])
+def test_peers_that_reach_the_memory_may_use_it(owner: int) -> None:
+    host = HostDriver(DriverOptions(devices=2))
+    allocator = ExpandableAllocator(host, owner)
+    block = allocator.allocate(G, stream=host.stream_create(owner))
+    assert [host.get_access(block.address, device) for device in (0, 1)] == [Access.READ_WRITE] * 2
+    allocator.close()
+    host.close()
 
 
 @pytest.mark.parametrize("elsewhere", [False, True])
