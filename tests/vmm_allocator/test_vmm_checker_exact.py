@@ -242,8 +242,7 @@ def gives_up_the_one_before(t: Tale) -> None:
     loses_another(t, B, (A, 1))
 
 
-@told(58, configuration=Configuration(devices=2, budget=2 * G))
-def what_just_fits_takes_nothing_from_others(t: Tale) -> None:
+def a_slice_for_another(t: Tale) -> None:
     t.deallocate(t.allocate(B, 2))
     t.wants_at(slot(0))
     t.mark(50)
@@ -251,6 +250,17 @@ def what_just_fits_takes_nothing_from_others(t: Tale) -> None:
     t.complete(B, 2)
     t.back(slot(0).address, 3, own=False)
     t.gave(slot(0))
+
+
+@told(58, configuration=Configuration(devices=2, budget=2 * G))
+def what_just_fits_takes_nothing_from_others(t: Tale) -> None:
+    a_slice_for_another(t)
+
+
+@told(configuration=Configuration(devices=2, budget=G))
+def what_does_not_fit_takes_memory_from_others(t: Tale) -> None:
+    """The allocator knows that without asking the driver."""
+    a_slice_for_another(t)
 
 
 @told(configuration=SHORT, markers="per-operation")
@@ -297,6 +307,16 @@ def leaves_what_is_at_the_slice(t: Tale) -> None:
     t.unmap(slot(1))
     half_gone(t, slot(0).address)
     t.maps(first, slot(1))
+    t.gave()
+
+
+@told(64)
+def shows_too_much_where_something_lies(t: Tale) -> None:
+    """It is to be refused: what it should have waited for is no more the question."""
+    first, second = t.allocate(A, 1, 2 * G), t.allocate(B, 2)
+    t.map(first, slot(0, 2), 1)
+    t.unmap(slot(0, 2))
+    t.maps(second, slot(0, 2))
     t.gave()
 
 
@@ -559,16 +579,60 @@ def one_handle_for_two(t: Tale) -> None:
     t.gave(Range(B, G))
 
 
-@told(183)
-def the_second_half_of_another(t: Tale) -> None:
-    """The halves have memory of their own, but one address has one owner."""
+def two_handles(t: Tale) -> None:
+    """An allocation whose halves have memory of their own."""
     t.wants(2 * G)
     t.driver("reserve", 2 * G, 0, 0, result=A)
     t.back(A, 1, own=False)
     t.back(A + G, 2, own=False)
     t.gave(Range(A, 2 * G))
+
+
+@told(183)
+def the_second_half_of_another(t: Tale) -> None:
+    """One address has one owner."""
+    two_handles(t)
     t.wants(G)
     t.gave(Range(A + G, G))
+
+
+@told(183)
+def the_first_of_two_handles_of_another(t: Tale) -> None:
+    two_handles(t)
+    t.wants(G)
+    t.driver("reserve", G, 0, 0, result=B)
+    t.show(B, 1)
+    t.gave(Range(B, G))
+
+
+@told(182, 182)
+def loses_half_of_what_is_in_use(t: Tale) -> None:
+    """One its first half, another its second."""
+    for address, handle in ((A, 1), (B, 2)):
+        t.wants(2 * G)
+        t.driver("create", 2 * G, 0, 0, result=handle)
+        t.driver("reserve", 2 * G, 0, 0, result=address)
+        for offset in (0, G):
+            t.driver("map", address + offset, G, handle, offset)
+            t.driver("set_access", address + offset, G, ((0, Access.READ_WRITE),))
+        t.gave(Range(address, 2 * G))
+    t.call("synchronize")
+    t.driver("unmap", A, G)
+    t.driver("unmap", B + G, G)
+    t.gave()
+
+
+@told()
+def completes_what_is_in_pieces(t: Tale) -> None:
+    two_handles(t)
+    t.deallocate(Range(A, 2 * G))
+    t.call("synchronize")
+    t.mark(50)
+    t.wait(50)
+    t.driver("unmap", A, 2 * G)
+    t.driver("release", 1)
+    t.driver("release", 2)
+    t.gave()
 
 
 @told(183)

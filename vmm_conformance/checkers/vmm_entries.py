@@ -33,10 +33,13 @@ def _accepted(ledger: Ledger, call: Call) -> None:
         entity.damaged = True
 
 
-def _stand(entity: Entity, call: Call) -> None:
-    """What stands behind a new entity."""
+def _stand(ledger: Ledger, entity: Entity, call: Call) -> None:
+    """What stands behind a new entity, which has lost something when any of its mappings ends."""
     if call.parts:
         entity.mapping, entity.memory = call.parts[0].mapping, call.parts[0].memory
+    for part in call.parts:
+        if part.mapping is not None:
+            ledger.of_mapping[part.mapping] = entity
 
 
 def _allocated(ledger: Ledger, call: Call, decision: Decision) -> None:
@@ -50,7 +53,7 @@ def _allocated(ledger: Ledger, call: Call, decision: Decision) -> None:
         return
     committed = ledger.rounded(call["size"])
     made = Allocation(call.ordinal, answer, committed, call["space"], call["tag"], call.name == "allocate_mapped")
-    _stand(made, call)
+    _stand(ledger, made, call)
     ledger.add(made)
 
 
@@ -83,7 +86,7 @@ def _mapped(ledger: Ledger, call: Call, decision: Decision) -> None:
         return
     by = next((merit for merit in decision.merits if merit in ("ALLOC-57", "ALLOC-59")), "ALLOC-183")
     made = Alias(call.ordinal, call["slice"], source, by)
-    _stand(made, call)
+    _stand(ledger, made, call)
     source.alias = made
     ledger.add(made)
 

@@ -213,8 +213,6 @@ class Ledger:
             self.allocations[key] = entity
         elif isinstance(entity, Alias):
             self.aliases[key] = entity
-        if entity.mapping is not None:
-            self.of_mapping[entity.mapping] = entity
 
     def remove(self, entity: Entity) -> None:
         """``entity`` is gone."""
