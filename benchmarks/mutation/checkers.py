@@ -85,15 +85,24 @@ class Shared(NamedTuple):
 
 SHARED: Final = {
     **dict.fromkeys(HISTORY, Shared(tuple(TESTS), ("tests/history",))),
-    "accepted": Shared(("allocator", "vmm-allocator"), ("tests/proc/test_proc_reported.py",)),
-    "client": Shared((), ("tests/emulated/test_watching.py",)),
-    "foreign": Shared((), ("tests/judging/test_judge.py",)),
+    "accepted": Shared(
+        ("allocator", "vmm-allocator"), ("tests/judging/test_accepted.py", "tests/proc/test_proc_reported.py")
+    ),
+    "client": Shared((), ("tests/judging/test_client.py", "tests/emulated/test_watching.py")),
+    "foreign": Shared((), ("tests/judging/test_judge.py", "tests/judging/test_judge_edges.py")),
     "series": Shared(
         ("allocator", "skip-remap", "vmm-allocator"),
         ("tests/allocator/test_series.py", "tests/skip_remap/test_step_series.py"),
     ),
     **dict.fromkeys(
-        ("driver_present", "touching"), Shared((), ("tests/judging/test_judge.py", "tests/proc/test_proc_reported.py"))
+        ("driver_present", "touching"),
+        Shared(
+            (),
+            (
+                "tests/judging/test_judge.py", "tests/judging/test_judge_edges.py", "tests/judging/test_client.py",
+                "tests/proc/test_proc_reported.py",
+            ),
+        ),
     ),
 }  # fmt: skip
 """Modules that no contract has for itself."""

@@ -7,45 +7,13 @@ import json
 
 import jsonschema
 import pytest
+from traces import HEAD, A, B, G, Trace
 
 from vmm_conformance.checkers.foreign import KEPT, ForeignError
 from vmm_conformance.cli import main
 from vmm_conformance.history.files import HistoryError
 from vmm_conformance.history.schema import PATH, history_schema, text
 from vmm_conformance.judging import judge_file
-
-G = 4096
-A, B = 0x10_0000, 0x20_0000
-HEAD = {"format": "vmm-conformance history", "version": 1, "header": {"d": [["granule", G]]}}
-
-
-class Trace:
-    def __init__(self, **header):
-        pairs = [["granule", G], *([key, value] for key, value in header.items())]
-        self.lines = [json.dumps({**HEAD, "header": {"d": pairs}})]
-
-    def __call__(self, kind, *args, status=0, result=None, who="subject"):
-        self.lines.append(json.dumps([0, 0, who, kind, list(args), status, result]))
-
-    def block(self, address=A, handle=1, rights=3):
-        self("reserve", G, 0, 0, result=address)
-        self("create", G, 0, 0, result=handle)
-        self("map", address, G, handle, 0)
-        self("set_access", address, G, [[0, rights]])
-
-    def gone(self, address=A, handle=1):
-        self("unmap", address, G)
-        self("release", handle)
-        self("address_free", address, G)
-
-    def text(self):
-        return "".join(f"{line}\n" for line in self.lines)
-
-    def judged(self):
-        return judge_file(io.StringIO(self.text()))
-
-    def found(self):
-        return [(wrong.family, wrong.invariant, wrong.line, wrong.cause) for wrong in self.judged().wrong]
 
 
 @pytest.fixture
@@ -203,11 +171,11 @@ def test_a_stream_number_that_comes_back_is_not_the_stream_that_had_it(trace):
 
 
 def test_only_the_first_findings_are_kept_and_all_are_counted(trace):
-    for _ in range(KEPT + 5):
+    for _ in range(105):
         trace("stream_synchronize", 9)
     judgement = trace.judged()
-    assert len(judgement.wrong) == KEPT
-    assert judgement.times["lifetime"] == KEPT + 5
+    assert len(judgement.wrong) == KEPT == 100
+    assert judgement.times["lifetime"] == 105
 
 
 EVENT = '[0, 0, "subject", "unmap", [1048576, 4096], 0, null]'
@@ -241,8 +209,12 @@ def test_what_is_no_history_is_said_with_its_line(lines, said):
 
 
 @pytest.mark.parametrize(
-    "header", [{"granule": 3}, {"granule": "big"}, {"devices": 0}, {"capabilities": {"d": [["fly", True]]}}]
-)
+    "header",
+    [
+        *({"granule": granule} for granule in (-1, 0, 3, 5, 6, "big")), {"devices": 0},
+        {"capabilities": {"d": [["fly", True]]}},
+    ],
+)  # fmt: skip
 def test_a_header_that_says_something_impossible(header):
     with pytest.raises(ForeignError, match=next(iter(header))):
         Trace(**header).judged()

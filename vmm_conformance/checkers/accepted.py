@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from vmm_conformance.checkers.driver_facts import Facts
@@ -24,17 +23,11 @@ class Blamed(NamedTuple):
 
 
 class Accepted(Visitor):
-    """Looks at each reported call while the state is as the call found it.
+    """Looks at each reported call while the state is as the call found it."""
 
-    ``peers``: devices that can reach the memory of another, in pairs.
-    """
-
-    def __init__(
-        self, replay: Replay, judge: Judge, blamed: Blamed, granule: int, devices: int,
-        peers: Iterable[tuple[int, int]],
-    ) -> None:  # fmt: skip
+    def __init__(self, replay: Replay, judge: Judge, blamed: Blamed, granule: int, devices: int) -> None:
         granularity = {(0, 0): Granularity(granule, granule)}
-        facts = Facts(DriverCapabilities(), devices, True, frozenset(peers), granularity, 0)
+        facts = Facts(DriverCapabilities(), devices, True, frozenset(), granularity, 0)
         self._judge = judge
         self._blamed = blamed
         self._replay = replay

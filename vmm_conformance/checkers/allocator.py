@@ -39,7 +39,4 @@ def judge(history: History) -> Judge:
 def _accepted(replay: Replay, verdicts: Judge) -> Accepted:
     """Judges calls on the subject's own driver."""
     header = replay.history.header
-    peers = [(peer, device) for device, others in header["reaches"].items() for peer in others]
-    return Accepted(
-        replay, verdicts, Blamed(CLOSED, USABLE), header["granularity"][0], len(header["reaches"]), peers
-    )
+    return Accepted(replay, verdicts, Blamed(CLOSED, USABLE), header["granularity"][0], len(header["reaches"]))

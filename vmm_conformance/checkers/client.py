@@ -7,14 +7,16 @@ or has no such function, refuses what was legal to ask.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from vmm_conformance.checkers.driver_facts import facts_of
 from vmm_conformance.checkers.driver_rules import Rules
 from vmm_conformance.checkers.driver_trails import Trails
 from vmm_conformance.checkers.judge import Finding, Judge
-from vmm_conformance.contracts import Range, Status, status_name
+from vmm_conformance.contracts import Granularity, Range, Status, status_name
 from vmm_conformance.history.events import SUBJECT, WORK, Event, History
 from vmm_conformance.history.ordering import Hazard, accesses
 from vmm_conformance.history.replay import Replay, Visitor
@@ -61,15 +63,16 @@ class _Client(Visitor):
         self._state = replay.state
         self._order = replay.order
         facts = facts_of(history)
-        self._trails = Trails(replay.state, Judge(), facts.minimum or 1)
+        if not facts.minimum:  # nothing is judged by a granule that a library does not tell
+            facts = replace(facts, granularity={(0, 0): Granularity(1, 1)})
+        self._trails = Trails(replay.state, Judge(), facts.minimum)
         self._rules = Rules(facts, replay.state, self._trails)
         self._broken = ""
         self._works: dict[int, Event] = {}
-        self._gone: list[tuple[Range, Event]] = []
+        self._gone: deque[tuple[Range, Event]] = deque(maxlen=_KEPT)
         self._follow: dict[str, Callable[[Event], None]] = {
             "map": self._trails.mapped,
             "unmap": self._trails.unmapped_now,
-            "release": self._trails.released,
             "address_free": self._trails.address_freed,
         }
 
@@ -110,8 +113,7 @@ class _Client(Visitor):
             follow(event)
         if event.kind in WORK:
             self._works[event.result] = event
-        self._gone += [(Range(m.address, m.size), event) for m in self._state.ended if isinstance(m, Mapping)]
-        del self._gone[:-_KEPT]
+        self._gone.extend((Range(m.address, m.size), event) for m in self._state.ended if isinstance(m, Mapping))
         if event.kind == "unmap":
             for hazard in self._order.hazards:
                 self._unordered(event, hazard)
@@ -135,14 +137,13 @@ class _Client(Visitor):
 
     def _no_access(self, event: Event) -> None:
         """The host may not touch what a call names. If something was there, say what took it away."""
-        ranges = [Range(address, size) for address, size, _ in accesses(event)]
-        for there in ranges:
-            gone = next((e for r, e in reversed(self._gone) if r.address <= there.address < r.end), None)
-            if self._state.mapping_at(there.address) is None and gone is not None:
-                self._complain(ACCESS, NO_ACCESS, event, f"{event.kind} of {_place(there)} after it was unmapped", gone)
+        for address, size, _ in accesses(event):
+            gone = next((e for r, e in reversed(self._gone) if r.address <= address < r.end), None)
+            if gone is not None and self._state.mapping_at(address) is None:
+                what = f"{event.kind} of {_place(Range(address, size))} after it was unmapped"
+                self._complain(ACCESS, NO_ACCESS, event, what, gone)
                 return
-        first = ranges[0] if ranges else Range(0, 0)
-        self._complain(ACCESS, NO_ACCESS, event, f"{event.kind} of {_place(first)}, to which nobody has access")
+        self._complain(ACCESS, NO_ACCESS, event, f"{event.kind}{_numbers(event)} touches what the host may not touch")
 
     # -- work
 

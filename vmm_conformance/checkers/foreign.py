@@ -6,7 +6,7 @@ bounded by what is live in the history, and by `KEPT` findings of each kind; the
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
@@ -40,7 +40,7 @@ class Wrong(NamedTuple):
     invariant: str
     line: int
     message: str
-    cause: int = 0
+    cause: int
 
 
 class Judgement:
@@ -79,8 +79,7 @@ def _facts(header: dict[str, Any]) -> Facts:
     devices = header.get("devices", given.devices if given else 1)
     if type(devices) is not int or devices < 1:
         raise ForeignError(f"header: devices must be a whole number from 1 up, got {devices!r:.60}")
-    peers = frozenset((a, b) for a in range(min(devices, 64)) for b in range(min(devices, 64)))
-    return Facts(_capabilities(header), devices, True, peers, {(0, 0): Granularity(granule, granule)}, 0)
+    return Facts(_capabilities(header), devices, True, frozenset(), {(0, 0): Granularity(granule, granule)}, 0)
 
 
 def _capabilities(header: dict[str, Any]) -> DriverCapabilities:
@@ -103,7 +102,7 @@ class _Client(Visitor):
         self._rules = rules_of_the_present(facts, replay.state)
         self._streams: dict[int, int] = {0: 0}
         self._events: set[int] = set()
-        self._gone: list[tuple[int, int, Event]] = []
+        self._gone: deque[tuple[int, int, Event]] = deque(maxlen=_REMEMBERED)
         self._befores: dict[str, Callable[[Event], None]] = {
             "free": self._free, "alloc": self._fresh, "reserve": self._fresh, "map": self._map,
         }  # fmt: skip
@@ -116,7 +115,7 @@ class _Client(Visitor):
         if event.who != SUBJECT or kind not in CALLS:
             return
         status = event.status
-        if kind in RULED and (status == 0 or status not in _LEGAL):
+        if kind in RULED and status not in _LEGAL:
             self._ruled(event)
         elif status and status not in _LEGAL:
             self._say(LEGALITY, "", event.seq, f"{kind}{_numbers(event)} was refused with {status_name(status)}")
@@ -137,13 +136,11 @@ class _Client(Visitor):
             self._say(LEGALITY, "", event.seq, f"{event.kind}{_numbers(event)} {answer}, and no rule says why")
 
     def _free(self, event: Event) -> None:
-        memory = self._state.allocation_at(event.args[0])
-        if memory is None or memory.address != event.args[0]:
-            self._say(
-                LIFETIME, "", event.seq,
-                f"free({event.args[0]:#x}): no live allocation begins there{self._since(event.args[0])}",
-                self._ended_by(event.args[0]),
-            )  # fmt: skip
+        (address,) = event.args
+        memory = self._state.allocation_at(address)
+        if memory is None or memory.address != address:
+            text = f"free({address:#x}): no live allocation begins there{self._since(address)}"
+            self._say(LIFETIME, "", event.seq, text, self._ended_by(address))
 
     def _map(self, event: Event) -> None:
         memory = self._state.handles.get(event.args[2])
@@ -196,13 +193,11 @@ class _Client(Visitor):
                 self._races(event, self._order.races)
 
     def _remember(self, event: Event) -> None:
-        self._gone += [
+        self._gone.extend(
             (what.address, what.address + what.size, event)
             for what in self._state.ended
             if isinstance(what, Mapping) or what.address
-        ]
-        if len(self._gone) > 2 * _REMEMBERED:
-            del self._gone[:-_REMEMBERED]
+        )
 
     def _hazards(self, event: Event, hazards: list[Hazard]) -> None:
         for hazard in hazards:

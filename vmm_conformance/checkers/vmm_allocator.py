@@ -26,7 +26,7 @@ def judge(history: History) -> Judge:
     ledger = Ledger(history.header)
     repeated = [Series(replay, verdicts, FLAT)] if is_series(history.header) else []
     options = history.header["options"]
-    reported = [Accepted(replay, verdicts, Blamed(CLOSED, USABLE), options.granularity.minimum, options.devices, ())]
+    reported = [Accepted(replay, verdicts, Blamed(CLOSED, USABLE), options.granularity.minimum, options.devices)]
     watch = Watch(replay, ledger, verdicts, [family(replay, ledger, verdicts) for family in FAMILIES])
     replay.walk(watch, *(reported if history.header.get("reported") else ()), *repeated)
     return verdicts
