@@ -165,8 +165,8 @@ def _own(facts: Facts, step: Step) -> list[Event]:
 
 def check_close(facts: Facts, judge: Judge) -> None:
     """Closing frees every shadow once and leaves nothing (SHADOW-116, STEP-164)."""
-    drained = [note for note in facts.notes if note.args[0] == "drained"]
-    if not drained:
+    drained = next((note for note in facts.notes if note.args[0] == "drained"), None)
+    if drained is None:
         return
     used = [t for t in facts.tracks.values() if t.frozen and t.plan.optimised]
     shadows = any(place.kind == "shadow" for track in used for place in track.places)
@@ -181,12 +181,12 @@ def check_close(facts: Facts, judge: Judge) -> None:
     lost = [what for kind, what in left if kind == "allocation"]
     if shadows:
         judge.expect(
-            "SHADOW-116", drained[0], not lost, "shadows are left behind after close",
+            "SHADOW-116", drained, not lost, "shadows are left behind after close",
             expected="every shadow freed once", actual=", ".join(lost),
         )  # fmt: skip
     if used:
         judge.expect(
-            "STEP-164", drained[0], not left, "the executor still holds something after close",
+            "STEP-164", drained, not left, "the executor still holds something after close",
             expected="nothing", actual=", ".join(what for _, what in left),
         )  # fmt: skip
     for note in facts.notes:
