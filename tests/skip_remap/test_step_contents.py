@@ -138,6 +138,13 @@ def a_copy_is_padded(h: Hand) -> None:
     h.step(h.buffer(64), phases=(*FIRST[:-2], lambda: h.copy_back(extra=8), "record"))
 
 
+@WRONG("109", shadowed(64))
+def the_second_half_is_copied_in_too_late(h: Hand) -> None:
+    a = h.buffer(64)
+    first, second = (lambda at=at: h.copy(h.shadows[0] + at, a.address + at, 32) for at in (0, 32))
+    h.step(a, phases=("acquire", "create_event", first, "execute", second, "copy_back", "record"))
+
+
 @WRONG("117", shadowed(64))
 def nothing_is_copied_in(h: Hand) -> None:
     h.step(h.buffer(64), phases=("acquire", "create_event", "execute", "copy_back", "record"))

@@ -193,12 +193,17 @@ def grants_writing_at_the_next_step(h: Hand) -> None:
     h.step(a, phases=REMAP)
 
 
-@WRONG("86", plan(2 * G))
+@WRONG("86", plan(G, 3 * G))
 def maps_the_rest_at_the_next_step(h: Hand) -> None:
     """Only the first is wrong: what does not show whole has still to be remapped."""
-    a = h.buffer(2 * G)
-    h.step(a, phases=("acquire", "create_event", lambda: h.map_one(0, size=G), "grant", *STEADY))
-    h.step(a, phases=REMAP)
+    a, b = h.buffer(G), h.buffer(3 * G)
+
+    def a_part() -> None:
+        h.map_one(0)
+        h.map_one(1, size=2 * G)
+
+    h.step(a, b, phases=("acquire", "create_event", a_part, "grant", *STEADY))
+    h.step(a, b, phases=REMAP, moved=[1])
 
 
 @WRONG("86", plan(G))
