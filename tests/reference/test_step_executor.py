@@ -298,6 +298,14 @@ def test_a_constant_without_an_address_is_refused(world: World) -> None:
     world.step(executor, [world.buffer(10), NULL._replace(size=0)])
 
 
+def test_what_stands_behind_a_buffer_is_looked_at_behind_an_empty_one_too(world: World) -> None:
+    executor = world.executor(2)
+    world.step(executor, [world.buffer(10), world.buffer(G + 1)])
+    short = world.buffer(G)._replace(size=G + 1)
+    with pytest.raises(SubjectError, match=f"slot 1: {G} bytes stand behind its buffer of {G + 1} bytes"):
+        world.step(executor, [NULL._replace(size=0), short])
+
+
 def test_less_memory_than_the_buffer_has_bytes_is_refused(world: World) -> None:
     with pytest.raises(SubjectError, match=f"slot 0: {G} bytes stand behind its buffer of {G + 1} bytes") as caught:
         world.step(world.executor(1), [world.buffer(10)._replace(size=G + 1)])
