@@ -804,6 +804,15 @@ def test_all_that_is_found(
     assert [finding.invariant for finding in tale.judged().findings] == [f"ALLOC-{number}" for number in numbers]
 
 
+def test_a_device_that_is_not_there_is_put_to_the_test_by_a_deallocate() -> None:
+    """Though the address is another device's: that alone is what stands against the call."""
+    tale = Tale()
+    tale.ask("deallocate", "NOT_FOUND", 9, address=tale.allocate(A, 1))
+    judged = tale.judged()
+    assert judged.findings == []
+    assert (judged.witnesses["ALLOC-43"], judged.witnesses["ALLOC-77"]) == (1, 0)
+
+
 def test_what_is_left_first_is_pointed_at() -> None:
     tale = Tale()
     tale.allocate(A, 1)

@@ -32,9 +32,11 @@ class Answers(Family):
         """Judge the answer."""
         if call.status == "crashed":
             self._wrong(judge, SERVED, call, "crashes", "an answer, or an error of the contract")
-        elif decision.open or call.name in ("open", "close", "release"):
-            return
-        elif decision.objections:
+        elif not decision.open and call.name not in ("open", "close", "release"):
+            self._answer(call, decision, judge)
+
+    def _answer(self, call: Call, decision: Decision, judge: Judge) -> None:
+        if decision.objections:
             self._refusal(call, decision, judge)
         elif not call.good:
             self._refused(call, decision, judge)

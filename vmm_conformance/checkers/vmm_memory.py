@@ -45,13 +45,12 @@ class Behind(Family):
         """Judge what is there now."""
         if not self.ledger.traced:
             return
+        given = not decision.nothing and not decision.objections
         if not call.good:
             self._undone(call, judge)
-        elif decision.nothing or decision.objections:
-            return
-        elif call.name in ("allocate", "allocate_mapped"):
+        elif given and call.name in ("allocate", "allocate_mapped"):
             self._allocation(call, judge)
-        elif call.name == "map":
+        elif given and call.name == "map":
             self._alias(call, decision, judge)
 
     # -- what is given

@@ -125,9 +125,9 @@ def _at_slice(ledger: Ledger, call: Call, decision: Decision) -> None:
         decision.takes_back = [*own]
         decision.merit("ALLOC-67")
         decision.open = own[0].damaged
-        return
-    _place(ledger, call, decision, there, None)
-    _fits(ledger, call, decision)
+    else:
+        _place(ledger, call, decision, there, None)
+        _fits(ledger, call, decision)
 
 
 def _stale_allocations(ledger: Ledger, ordinal: int) -> list[Allocation]:
