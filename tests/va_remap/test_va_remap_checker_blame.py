@@ -232,6 +232,7 @@ BACK = (R, Bind(0, 1), R, Bind(0, 0), R, R)
 TOLD: dict[str, tuple[tuple[BufferSpec, ...], tuple[Operation, ...], tuple[int, ...], str]] = {
     "moved": ((TEMP, PARAMETER), BACK, (0, 1), "POLICY-139"),
     "null": ((TEMP, NULLABLE), (R, Nullify(0), R, Bind(0, 0), R, R), (0, 1), "POLICY-139"),
+    "both": ((TEMP, NULLABLE), (R, Bind(0, 1), R, Nullify(0), R, Bind(0, 0), R), (0, 1), "POLICY-139"),
     "foreign": ((TEMP, PARAMETER), (Foreign(0), *WATCHED, R), (0, 1), "POLICY-140"),
     "one-foreign": ((PARAMETER, PARAMETER), (Foreign(1), *WATCHED, R), (0, 1), "POLICY-140"),
     "shared": ((TEMP, PARAMETER, PARAMETER), (Share(1, 0), *WATCHED, R), (0, 1), "POLICY-140"),
