@@ -164,6 +164,14 @@ def test_a_run_that_is_refused_holds_nothing(name: str, result: Range | None, ru
     assert found(history) == rules
 
 
+def test_a_run_that_frees_what_is_the_callers_is_to_blame() -> None:
+    history = ran(plan(TEMPS, TEMP, PARAMETER), Foreign(0), R)
+    parameter = details(history, "scope")[0]["arguments"][1]
+    refused = {"status": "refused", "code": "NOT_FOUND", "reason": "unknown"}
+    asks(history, notes(history, "return", name="teardown")[0], 1, "deallocate", address=parameter, **refused)
+    assert found(history) == ["SCOPE-130"]
+
+
 @pytest.mark.parametrize("name", ["map", "allocate_mapped"])
 def test_what_is_asked_for_outside_of_runs_is_no_runs(name: str) -> None:
     history = ran(plan(TEMPS, TEMP), R)
