@@ -166,6 +166,14 @@ def test_rights_from_before_are_those_of_the_same_place() -> None:
     assert blamed(before, told(A + G, READ)) == [57]
 
 
+@pytest.mark.parametrize(("base", "granules"), [(A + G, 1), (A, 2)])
+def test_addresses_reserved_anew_have_no_past(base: int, granules: int) -> None:
+    place = base + (granules - 1) * G
+    begin = (reserve(base, granules), create(1), attach(place, 1), grant(place), told(place, RW), detach(place))
+    assert blamed(*begin, attach(place, 1), told(place, RW)) == [57]
+    assert blamed(*begin, free(base, granules), reserve(base, granules), attach(place, 1), told(place, RW)) == [48]
+
+
 def test_rights_from_before_are_the_last_that_were_there() -> None:
     place, right = A + G, told(A + G, READ)
     first = both(reserve(A, 2), create(1), attach(place, 1), grant(place), told(place, RW), detach(place))

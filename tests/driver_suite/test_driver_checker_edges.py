@@ -137,11 +137,11 @@ def test_a_part_of_a_mapping_begins_and_ends_at_a_granule() -> None:
 
 @pytest.mark.parametrize("recommended", [G // 2, G + 1, G * 3 // 2])
 def test_the_recommended_granularity_is_a_multiple_of_the_least(recommended: int) -> None:
-    def told_of(recommended: int) -> set[str]:
-        return found(note("granularity", device=0, space=1, minimum=G, recommended=recommended))
+    def told_of(recommended: int, minimum: int = G) -> set[str]:
+        return found(note("granularity", device=0, space=1, minimum=minimum, recommended=recommended))
 
-    assert told_of(G) == told_of(3 * G) == set()
-    assert told_of(recommended) == {"DRIVER-3"}
+    assert told_of(G) == told_of(3 * G) == told_of(1, 1) == set()
+    assert told_of(recommended) == told_of(0, 1) == {"DRIVER-3"}
 
 
 def test_no_handle_is_zero() -> None:

@@ -23,9 +23,11 @@ from driver_stories import (
     mapped,
     memory,
     put,
+    ran,
     refused,
     release,
     reserve,
+    row,
     story,
     told,
 )
@@ -59,6 +61,7 @@ END = call("graph_end", 9, result=3)
         pytest.param(PLAIN, call("write", B, X, 5), {}, id="a stream that nobody made, on plain memory"),
         pytest.param(ONE, call("write", A, X, 5), {}, id="a stream that nobody made"),
         pytest.param(NOTHING, END, {}, id="the end of no capture"),
+        pytest.param(call("graph_begin", 9), END, {}, id="the end of a capture beside which nothing was called"),
         pytest.param(both(call("graph_begin", 9), reserve(A, 1), END), END, {}, id="the end of what has ended"),
     ],
 )  # fmt: skip
@@ -84,6 +87,23 @@ def test_neither_is_one_that_gives_none() -> None:
     history = story(refused(reserve(A, 1)))
     history.events[0].args = ("granularity", {"device": 0, "space": 0, "status": 2})
     assert [finding.invariant for finding in judge(history).findings] == ["DRIVER-2"]
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        both(call("read", A, 8, None, result=5), ran(5, (), None)),
+        both(call("copy", A + 100, A, 8, None, result=5), ran(5, (Y,), None)),
+    ],
+)
+def test_a_read_that_gives_nothing_and_a_copy_that_gives_something_show_nothing(work: Line) -> None:
+    assert judge(story(ONE, put(A, X), work)).findings == []
+
+
+def test_few_bytes_show_nothing_of_other_memory() -> None:
+    lines = (row(1, 1), put(A, X))
+    assert not judge(story(*lines, got(A + G, Y[:7]))).witnesses["DRIVER-39"]
+    assert judge(story(*lines, got(A + G, Y))).witnesses["DRIVER-39"]
 
 
 BYTE = 1 / G
@@ -116,7 +136,16 @@ def test_a_copy_is_known_as_far_as_its_target_reaches() -> None:
     """Behind the end of a mapping its memory goes on, and holds what it held."""
     first, other, second = attach(A, 1, 1), attach(A + G, 2), attach(A + 2 * G, 1, 1, offset=G)
     parts = (reserve(A, 3), create(1, 2), create(2), first, other, second, grant(A), grant(A + G), grant(A + 2 * G))
-    source = (mapped(B, 3), put(B + 4, X + Y + X + Y))
+    source = (mapped(B, 3), put(B + 4, X), put(B + 12, Y + X + Y))
     copy = copied(A + G - 8, B, 36)
-    after = (got(A + G - 4, X + Y + X + Y), got(A + 2 * G, b"anything"))
+    after = (got(A + G - 4, X + Y + X + Y), got(A + 2 * G, b"anything" * 4))
     assert judge(story(*parts, *source, copy, *after, map_offset=True)).findings == []
+
+
+def test_a_copy_shows_nothing_where_its_target_ends() -> None:
+    """What is known begins behind the first mapping of the target, whose memory goes on there."""
+    ends = (reserve(A, 2), create(1, 2), create(2), attach(A, 1, 1), attach(A + G, 2), grant(A), grant(A + G))
+    whole, other = A + 4 * G, B + 4 * G
+    lines = (reserve(whole, 2), attach(whole, 1, 2), grant(whole, 2), mapped(B, 3), mapped(other, 4))
+    work = (put(B + 8, X), copied(A + G - 8, B, 16), put(other, Y), got(whole + G - 8, b"????" + Y + b"????"))
+    assert {finding.invariant for finding in judge(story(*ends, *lines, *work)).findings} == {"DRIVER-39"}

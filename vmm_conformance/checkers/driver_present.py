@@ -9,7 +9,7 @@ from typing import Final
 
 from vmm_conformance.checkers.driver_facts import Facts
 from vmm_conformance.checkers.driver_rules import Rules
-from vmm_conformance.checkers.driver_trails import Past, Trails, View
+from vmm_conformance.checkers.driver_trails import Past, Trails
 from vmm_conformance.checkers.judge import Judge
 from vmm_conformance.history.state import Memory, State
 
@@ -25,11 +25,7 @@ def rules_of_the_present(facts: Facts, state: State) -> Rules:
 
 
 class _NoPast(Trails):
+    """Nobody tells it of any call, so that it knows of none; what is asked about is not kept either."""
+
     def past(self, memory: Memory) -> Past:
         return Past()
-
-    def replaced(self, address: int, size: int) -> list[View]:
-        return []
-
-    def view_at(self, address: int) -> View | None:
-        return None
