@@ -176,6 +176,16 @@ def executes_twice(h: Hand) -> None:
 
 
 @WRONG("166", plan(G))
+def executes_and_refuses_all_the_same(h: Hand) -> None:
+    h.step(h.buffer(G), status="refused", code="INTERNAL", message="too late")
+
+
+@WRONG("166", plan(G))
+def blames_the_callback_for_nothing(h: Hand) -> None:
+    h.step(h.buffer(G), status="raised")
+
+
+@WRONG("166", plan(G))
 def swallows_the_callbacks_failure(h: Hand) -> None:
     h.step(h.buffer(G), outcome="raise-after")
 
