@@ -297,3 +297,26 @@ def test_an_unmap_that_comes_too_early_is_told_with_its_numbers(trace):
     trace("fill", A, 1, 8, 1, result=1)
     trace.gone()
     assert told(trace) == ["unmap(0x100000, 4096) while fill on stream 1 may still use it"]
+
+
+@pytest.mark.parametrize(
+    ("destroyed", "call", "what"),
+    [
+        (("graph_destroy", 5), ("graph_instantiate", 5), "graph 5"),
+        (("graph_destroy", 5), ("graph_destroy", 5), "graph 5"),
+        (("graph_exec_destroy", 6), ("graph_launch", 6, 1), "executable 6"),
+        (("graph_exec_destroy", 6), ("graph_exec_destroy", 6), "executable 6"),
+    ],
+)
+def test_a_graph_that_is_destroyed_is_named_no_more(trace, destroyed, call, what):
+    """Each of the two: what was instantiated outlives its graph."""
+    trace("stream_create", 0, result=1)
+    trace("graph_begin", 1)
+    trace("graph_end", 1, result=5)
+    trace("graph_instantiate", 5, result=6)
+    trace("graph_launch", 6, 1, result=1)
+    trace(*destroyed)
+    trace(*call, result=7)
+    if destroyed[0] == "graph_destroy":
+        trace("graph_launch", 6, 1, result=2)
+    assert told(trace) == [f"{call[0]} names {what}, which is not live: never made, or destroyed"]

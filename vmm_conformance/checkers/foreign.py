@@ -101,7 +101,7 @@ class _Client(Visitor):
         self._facts = facts
         self._rules = rules_of_the_present(facts, replay.state)
         self._streams: dict[int, int] = {0: 0}
-        self._events: set[int] = set()
+        self._live: dict[str, set[int]] = {name: set() for name in _MADE_BY.values()}
         self._gone: deque[tuple[int, int, Event]] = deque(maxlen=_REMEMBERED)
         self._befores: dict[str, Callable[[Event], None]] = {
             "free": self._free, "alloc": self._fresh, "reserve": self._fresh, "map": self._map,
@@ -162,10 +162,10 @@ class _Client(Visitor):
             )  # fmt: skip
 
     def _named(self, event: Event) -> None:
-        """Streams and events that a call names must be live."""
+        """Streams, events and graphs that a call names must be live."""
         for name in _NAMED[event.kind]:
             number = event[name]
-            live: Any = self._events if name == "event" else self._streams
+            live = self._streams if name == "stream" else self._live[name]
             if number is not None and number not in live:
                 what = f"{name} {number}, which is not live: never made, or destroyed"
                 self._say(LIFETIME, "", event.seq, f"{event.kind} names {what}")
@@ -243,7 +243,7 @@ class _Client(Visitor):
     def _ended_by(self, address: int) -> int | None:
         return next((e.seq for low, high, e in reversed(self._gone) if low <= address < high), None)
 
-    # -- streams and events
+    # -- streams, events and graphs
 
     def _stream_create(self, event: Event) -> None:
         self._streams[event.result] = event.args[0]
@@ -251,11 +251,11 @@ class _Client(Visitor):
     def _stream_destroy(self, event: Event) -> None:
         self._streams.pop(event.args[0], None)
 
-    def _event_create(self, event: Event) -> None:
-        self._events.add(event.result)
+    def _made(self, event: Event) -> None:
+        self._live[_MADE_BY[event.kind]].add(event.result)
 
-    def _event_destroy(self, event: Event) -> None:
-        self._events.discard(event.args[0])
+    def _ended(self, event: Event) -> None:
+        self._live[_ENDED_BY[event.kind]].discard(event.args[0])
 
     # -- the end
 
@@ -270,14 +270,19 @@ class _Client(Visitor):
                 self._say(LIFETIME, GIVES_BACK, what.made, f"{text} is never given back")
 
 
+_MADE_BY: Final = {"event_create": "event", "graph_end": "graph", "graph_instantiate": "executable"}
+_ENDED_BY: Final = {"event_destroy": "event", "graph_destroy": "graph", "graph_exec_destroy": "executable"}
 _AFTERS: Final[dict[str, Callable[[_Client, Event], None]]] = {
     "stream_create": _Client._stream_create,
     "stream_destroy": _Client._stream_destroy,
-    "event_create": _Client._event_create,
-    "event_destroy": _Client._event_destroy,
+    **dict.fromkeys(_MADE_BY, _Client._made),
+    **dict.fromkeys(_ENDED_BY, _Client._ended),
 }
 _NAMED: Final[dict[str, tuple[str, ...]]] = {
     **dict.fromkeys(WORK | {"graph_begin", "graph_end"}, ("stream",)),
+    **dict.fromkeys(("graph_instantiate", "graph_destroy"), ("graph",)),
+    "graph_launch": ("executable", "stream"),
+    "graph_exec_destroy": ("executable",),
     **dict.fromkeys(("stream_destroy", "stream_synchronize", "stream_query"), ("stream",)),
     **dict.fromkeys(("event_destroy", "event_synchronize", "event_query"), ("event",)),
     **dict.fromkeys(("event_record", "stream_wait_event"), ("event", "stream")),
