@@ -56,6 +56,31 @@ def its_driver_accepts_what_is_illegal(t: Tale) -> None:
     t.gave()
 
 
+def half_released(t: Tale, handle: int) -> None:
+    """One in use, and one whose memory was to go, and is left; then a call that is refused for the first."""
+    t.allocate_at(slot(0, 2), 1)
+    t.deallocate(t.allocate_at(slot(3), 2))
+    t.call("synchronize")
+    t.mark(50)
+    t.wait(50)
+    t.driver("unmap", slot(3).address, G)
+    t.driver("release", 2, status=801, result="injected")
+    t.refused("UNKNOWN")
+    t.wants_at(slot(1, 2))
+    t.driver("release", handle)
+    t.refused("FAILED_PRECONDITION")
+
+
+@told()
+def releases_what_is_left_before_it_refuses(t: Tale) -> None:
+    half_released(t, 2)
+
+
+@told(62)
+def releases_what_somebody_has_before_it_refuses(t: Tale) -> None:
+    half_released(t, 1)
+
+
 @told(70, configuration=EXEMPT)
 def refuses_what_its_own_slice_gives_back(t: Tale) -> None:
     """Exempt memory goes for nobody's sake, but this is in the way, and just enough."""

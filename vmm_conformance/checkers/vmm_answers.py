@@ -64,11 +64,16 @@ class Answers(Family):
             what = "succeeds" if call.good else "is refused with another code"
             expected = f"refused with {' or '.join(sorted(codes))}"
             self._wrong(judge, first.invariant, call, f"{what} although {first.text}", expected)
-        elif first.quiet and call.calls and call.alone:
+        elif first.quiet and call.alone and (made := self._changing(call)):
             self._wrong(
-                judge, first.invariant, call, f"is refused, but makes {len(call.calls)} driver calls before",
+                judge, first.invariant, call, f"is refused, but makes {made} driver calls before",
                 "a refusal changes nothing, marks nothing and waits for nothing",
             )  # fmt: skip
+
+    def _changing(self, call: Call) -> int:
+        """How many driver calls it makes; to release what nobody has any more, as it failed before, changes nothing."""
+        held = {entity.memory.handle for entity in self.ledger.entities(call.ordinal) if entity.memory is not None}
+        return sum(event.kind != "release" or event.args[0] in held for event in call.calls)
 
     def _refused(self, call: Call, decision: Decision, judge: Judge) -> None:
         """Nothing stands against the call, and yet it was refused."""
