@@ -217,3 +217,14 @@ def test_crashes_of_a_subject_do_not_escape() -> None:
 
     assert outcomes(ran(plan(TEMPS, TEMP), R, subject=Rude())) == ["crashed"]
     assert outcomes(ran(plan(TEMPS, TEMP), R, subject=Odd())) == ["crashed"]
+
+
+def test_a_caller_without_memory_for_a_second_run_lets_the_first_one_go_on() -> None:
+    """All that device 0 may have is the other executable's; then a run on device 1 is to be met by one on device 0."""
+    others = (plan(ALWAYS, PARAMETER, PARAMETER),)
+    for at in (Probe.CREATED, Probe.EXECUTING, Probe.TORN_DOWN):
+        runs = (Run(executable=1), Run(device=1, probe=at, apart=True), Run(device=1))
+        history = ran(plan(TEMPS, TEMP, PARAMETER), *runs, others=others, devices=2, budget=2)
+        assert outcomes(history) == ["ok"] * 3
+        assert calls(history, 2) == ["create", "generate", "execute", "teardown", "drop"]
+        assert details(history, "challenge") == []

@@ -214,7 +214,10 @@ class Harness:
                 executable = (executable + 1) % len(self.configuration.executables)
             if (executable, device) == first.where or executable not in self.opened:
                 return
-        self._bound(executable, device)
+        try:
+            self._bound(executable, device)
+        except (DriverError, SubjectError):
+            return  # the caller has no memory for buffers of a second run; the first is not to suffer for that
         second = ScopeRun(self, ops.Run(executable, device, donate=first.operation.donate), executable, device)
         self.recorder.note("challenge", first=first.number, second=second.number, apart=first.operation.apart)
         self.duel.challenge(lambda: _void(second.run()))
@@ -261,8 +264,10 @@ class Harness:
         if where not in self.bound:
             buffers = self.configuration.executables[executable].buffers
             before = self.works_for(0)  # they are the caller's, also where a run is met in its execution
-            self.bound[where] = BoundBuffers(self.driver, self.memory[0], device, buffers)
-            self.works_for(before)
+            try:
+                self.bound[where] = BoundBuffers(self.driver, self.memory[0], device, buffers)
+            finally:
+                self.works_for(before)
         return self.bound[where]
 
     def _close(self, operation: ops.Close) -> Outcome:
