@@ -259,5 +259,4 @@ def test_the_schema_takes_what_the_reader_takes(trace):
     ],
 )  # fmt: skip
 def test_the_schema_refuses_what_the_reader_refuses(line):
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(json.loads(line), history_schema())
+    assert not jsonschema.Draft202012Validator(history_schema()).is_valid(json.loads(line))
