@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -300,11 +300,9 @@ class UnmapsTwice(DeviceVmmAllocator):
 
 
 class _NamesItsOwnSize(DeviceVmmAllocator):
-    """Unmaps an alias with a size of its own choice."""
+    """Unmaps an alias with a size that it makes of the one that was asked for and the one that the alias has."""
 
-    def chosen(self, asked: int, has: int) -> int:
-        """The size that is unmapped where one was asked for, and the alias has another."""
-        raise NotImplementedError
+    chosen: Callable[[int, int], int]
 
     def unmap(self, ordinal: int, reservation: AddressReservation | None, offset: int, size: int) -> None:
         device = self.devices.get(ordinal)
@@ -318,16 +316,14 @@ class _NamesItsOwnSize(DeviceVmmAllocator):
 class UnmapsParts(_NamesItsOwnSize):
     """Unmaps the whole of an alias where a part of it is named."""
 
-    def chosen(self, asked: int, has: int) -> int:
-        return max(asked, has)
+    chosen = staticmethod(max)
 
 
 @mutant(66)
 class UnmapsMore(_NamesItsOwnSize):
     """Unmaps an alias where more than it is named."""
 
-    def chosen(self, asked: int, has: int) -> int:
-        return min(asked, has)
+    chosen = staticmethod(min)
 
 
 @mutant(66)

@@ -60,7 +60,7 @@ class Devices(Machine):
         contexts = caller.contexts
         if not contexts:
             self.refuse(Status.INVALID_CONTEXT, "current context", "no context is current; set one first")
-        try:
+        try:  # most calls ask for it: where all is well one look is enough
             return self._contexts[contexts[-1]]
         except KeyError:
             return self._device_of(contexts[-1])
